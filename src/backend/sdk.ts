@@ -1,0 +1,98 @@
+// The backend SDK: Backend → BackendModel → BackendInstance.execute. Everything here runs inside a host
+// process, one per model instance; src/instance carries it over the socket. A backend knows neither core nor
+// any other backend, and throws StatusError for what the user should read.
+
+import type { ModelConfig } from '../domain/model-config.ts';
+import type { StatusError } from '../domain/status.ts';
+
+export interface Backend {
+  readonly name: string;
+  /** Opens the model file, completes the config if asked to, and checks config against file. */
+  load(context: LoadContext): Promise<BackendModel>;
+}
+
+export interface InstancePlacement {
+  /** `<group>_<i>` */
+  readonly name: string;
+  readonly kind: 'KIND_CPU' | 'KIND_GPU' | 'KIND_MODEL';
+  readonly deviceId: number;
+  /** Threads this instance should use for one operator unless the config says otherwise. */
+  readonly threadCount: number;
+}
+
+export type LogLevel = 'error' | 'warning' | 'info' | 'verbose';
+
+export interface LoadContext {
+  readonly modelName: string;
+  readonly version: number;
+  /** `<repository>/<model>` */
+  readonly modelDirectory: string;
+  /** `<repository>/<model>/<version>` */
+  readonly versionDirectory: string;
+  readonly config: ModelConfig;
+  readonly isAutoComplete: boolean;
+  /** `--backend-config=<backend>,<setting>=<value>`, the global settings included. */
+  readonly backendConfig: Readonly<Record<string, string>>;
+  readonly placement: InstancePlacement;
+  log(level: LogLevel, message: string): void;
+}
+
+export interface BackendModel {
+  /** The config with what the backend completed: max_batch_size, input, output, dynamic_batching, decoupled. */
+  readonly config: ModelConfig;
+  /** Called once, with the config the server has normalised and validated. */
+  start(config: ModelConfig): Promise<BackendInstance>;
+}
+
+/**
+ * One execution. The bytes of one input lie in `payload` request after request with no gap, the first at a
+ * multiple of 64, so a backend that concatenates may use them as they are:
+ *
+ *   payload: │ input 0: req 0 │ req 1 │ … │ pad │ input 1: req 0 │ req 1 │ … │
+ */
+export interface ExecuteBatch {
+  readonly id: number;
+  readonly payload: Buffer;
+  readonly requests: readonly ExecuteRequest[];
+}
+
+export interface ExecuteRequest {
+  readonly inputs: readonly ExecuteInput[];
+  /** Indexes into config.output; empty means all. */
+  readonly requestedOutputs: readonly number[];
+}
+
+export interface ExecuteInput {
+  /** Index into config.input. */
+  readonly index: number;
+  /** Batch dimension included, `reshape` already applied. */
+  readonly shape: readonly number[];
+  readonly offset: number;
+  readonly byteLength: number;
+}
+
+export interface ExecuteOutput {
+  /** Index into config.output. */
+  readonly index: number;
+  /** As the model produced it, batch dimension included; the server applies `reshape`. */
+  readonly shape: readonly number[];
+  readonly data: Buffer;
+}
+
+export interface ExecuteReply {
+  /** One per request, in the order of the batch. */
+  readonly results: readonly (readonly ExecuteOutput[] | StatusError)[];
+  readonly computeInputNs: number;
+  readonly computeInferNs: number;
+  readonly computeOutputNs: number;
+  /** Called once the bytes have left the process; until then `data` must stay valid. */
+  release?(): void;
+}
+
+export interface BackendInstance {
+  /** Never called again before it has answered. A synchronous answer is the fast path. */
+  execute(batch: ExecuteBatch): ExecuteReply | Promise<ExecuteReply>;
+  /** The requests of this batch are no longer wanted; the backend may stop early and fail them CANCELLED. */
+  cancel(batchId: number): void;
+  close(): void;
+}

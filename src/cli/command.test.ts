@@ -1,0 +1,59 @@
+// Subcommands, help and version, and the flag table that the usage is made from.
+// Nothing is started here.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseCommand } from './command.ts';
+import { FLAG_GROUPS } from './flag-table.ts';
+import { flagNames } from './flags.ts';
+import { usageText } from './usage.ts';
+import { readVersion } from './version.ts';
+
+test('serve is the default command', () => {
+  for (const argv of [['--model-repository=/m'], ['serve', '--model-repository', '/m']]) {
+    const command = parseCommand(argv);
+    assert.ok(command.kind === 'serve');
+    assert.deepEqual(command.options.repository.paths, ['/m']);
+  }
+});
+
+test('help and version are found anywhere', () => {
+  assert.deepEqual(parseCommand(['help']), { kind: 'help' });
+  assert.deepEqual(parseCommand(['--model-repository=/m', '--help']), { kind: 'help' });
+  assert.deepEqual(parseCommand(['-h']), { kind: 'help' });
+  assert.deepEqual(parseCommand(['--version']), { kind: 'version' });
+});
+
+test('validate takes one directory', () => {
+  assert.deepEqual(parseCommand(['validate', 'models', '--print-config']), {
+    kind: 'validate',
+    directory: 'models',
+    isPrintConfig: true,
+  });
+  assert.throws(() => parseCommand(['validate']), /needs the directory/);
+  assert.throws(() => parseCommand(['validate', 'a', 'b']), /Unexpected argument: b/);
+  assert.throws(() => parseCommand(['validate', '--foo']), /Unexpected argument: --foo/);
+});
+
+test('a mistyped command is answered with a guess', () => {
+  assert.throws(
+    () => parseCommand(['validat', 'x']),
+    /^UsageError: Unexpected argument: validat\nDid you mean validate\?/,
+  );
+});
+
+test('the usage names every flag, in lines that fit', () => {
+  const text = usageText();
+  for (const name of flagNames()) assert.ok(text.includes(`  --${name}`), name);
+  for (const line of text.split('\n')) assert.ok(line.length <= 110, line);
+});
+
+test('no flag is in the table twice', () => {
+  const names = FLAG_GROUPS.flatMap((group) => group.flags.map((flag) => flag.name));
+  assert.deepEqual(names, [...new Set(names)]);
+  assert.ok(names.length > 90);
+});
+
+test('the version is that of package.json', () => {
+  assert.match(readVersion(), /^\d+\.\d+\.\d+/);
+});

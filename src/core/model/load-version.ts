@@ -1,0 +1,178 @@
+// Loads one version of a model: starts its hosts, lets the backend complete the config, validates the result,
+// reads labels, warms up. All or nothing: when anything fails, no process is left behind.
+
+import { join } from 'node:path';
+import type { MetricsConfig } from '../../domain/metrics-config.ts';
+import type { ModelConfig } from '../../domain/model-config.ts';
+import { unsupported } from '../../domain/status.ts';
+import type { HostCommand } from '../../instance/host-process.ts';
+import { Instance, type InstanceEvents, type LogLevel } from '../../instance/instance.ts';
+import type { LoadMessage } from '../../instance/protocol.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Logger } from '../../lib/logger.ts';
+import { normalizeConfig, normalizeInstanceGroups } from '../repository/normalize-config.ts';
+import { validateInstanceGroups, validateIoConfig, validateModelConfig } from '../repository/validate-config.ts';
+import type { Batcher } from '../scheduler/batcher.ts';
+import type { MetricsRegistry } from '../stats/metrics-registry.ts';
+import { ModelStats } from '../stats/model-stats.ts';
+import { type Labels, readLabels } from './labels.ts';
+import { Model } from './model.ts';
+import { placementsOf } from './placements.ts';
+import { createWarmup } from './warmup.ts';
+
+/** What loading needs of the server around it. */
+export interface LoadEnvironment {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly registry: MetricsRegistry;
+  readonly metricsConfig: MetricsConfig;
+  readonly isAutoComplete: boolean;
+  readonly gpuIds: readonly number[];
+  readonly coreCount: number;
+  /** TRITONSERVER_DELAY_SCHEDULER */
+  readonly delayedStartCount: number;
+  backendConfigOf(backend: string): Readonly<Record<string, string>>;
+  /** Throws a StatusError when no backend of that name exists. */
+  hostCommandOf(backend: string): HostCommand;
+}
+
+export interface VersionSource {
+  readonly config: ModelConfig;
+  readonly version: number;
+  readonly modelDirectory: string;
+}
+
+export async function loadVersion(source: VersionSource, environment: LoadEnvironment): Promise<Model> {
+  const startMs = environment.clock.nowMs();
+  refuseUnsupported(source.config);
+  const command = environment.hostCommandOf(source.config.backend);
+  const grouped = normalizeInstanceGroups(source.config, { gpuCount: environment.gpuIds.length });
+  validateInstanceGroups(grouped, { gpuIds: environment.gpuIds });
+  const link = createLink(source, environment.logger);
+  const instances = placementsOf(grouped, environment).map(
+    (placement) =>
+      new Instance({
+        command,
+        load: loadMessageOf({ ...source, config: grouped }, environment, placement),
+        events: link.events,
+      }),
+  );
+  try {
+    const { config, labels } = await startInstances(grouped, source, instances);
+    const model = new Model({
+      config,
+      version: source.version,
+      instances,
+      labels,
+      stats: new ModelStats({
+        name: config.name,
+        version: source.version,
+        metricTags: config.metric_tags,
+        config: environment.metricsConfig,
+        isCached: false,
+        registry: environment.registry,
+      }),
+      clock: environment.clock,
+      delayedStartCount: environment.delayedStartCount,
+    });
+    link.batcher = model.batcher;
+    model.stats.setLoadDurationSecs((environment.clock.nowMs() - startMs) / 1000);
+    return model;
+  } catch (thrown) {
+    for (const instance of instances) instance.kill();
+    throw thrown;
+  }
+}
+
+/** The first instance completes the config; the others start from the finished one, side by side. */
+async function startInstances(
+  given: ModelConfig,
+  source: VersionSource,
+  instances: readonly Instance[],
+): Promise<{ config: ModelConfig; labels: Labels }> {
+  const [first, ...others] = instances;
+  if (first === undefined) throw unsupported(`model '${given.name}' has no instance that takes requests`);
+  const config = normalizeConfig(takeCompleted(given, await first.load()));
+  validateModelConfig(config);
+  validateIoConfig(config);
+  const warmup = await createWarmup(config, source.modelDirectory);
+  const labels = await readLabels(config, source.modelDirectory);
+  await Promise.all([
+    first.start(config, warmup),
+    ...others.map(async (instance) => {
+      await instance.load();
+      await instance.start(config, warmup);
+    }),
+  ]);
+  return { config, labels };
+}
+
+/** Core takes from a backend's completion only what Triton's core takes. */
+function takeCompleted(given: ModelConfig, completed: ModelConfig): ModelConfig {
+  const config: ModelConfig = {
+    ...given,
+    max_batch_size: completed.max_batch_size,
+    input: completed.input,
+    output: completed.output,
+  };
+  const hasScheduler = given.dynamic_batching ?? given.sequence_batching ?? given.ensemble_scheduling;
+  if (hasScheduler === undefined && completed.dynamic_batching !== undefined) {
+    config.dynamic_batching = completed.dynamic_batching;
+  }
+  if (completed.model_transaction_policy !== undefined) {
+    config.model_transaction_policy = completed.model_transaction_policy;
+  }
+  return config;
+}
+
+function refuseUnsupported(config: ModelConfig): void {
+  if (config.sequence_batching !== undefined) {
+    throw unsupported(`model '${config.name}' uses sequence_batching, which this version does not serve yet`);
+  }
+  if (config.ensemble_scheduling !== undefined || config.platform === 'ensemble') {
+    throw unsupported(`model '${config.name}' is an ensemble, which this version does not serve yet`);
+  }
+}
+
+function loadMessageOf(
+  source: VersionSource,
+  environment: LoadEnvironment,
+  placement: LoadMessage['placement'],
+): LoadMessage {
+  return {
+    backend: source.config.backend,
+    modelName: source.config.name,
+    version: source.version,
+    modelDirectory: source.modelDirectory,
+    versionDirectory: join(source.modelDirectory, String(source.version)),
+    config: source.config,
+    isAutoComplete: environment.isAutoComplete,
+    backendConfig: environment.backendConfigOf(source.config.backend),
+    placement,
+  };
+}
+
+/** Instances exist before the model that will hear of their replies; this is the line between the two. */
+function createLink(
+  source: VersionSource,
+  logger: Logger,
+): { events: InstanceEvents; batcher: Batcher | undefined } {
+  const log = logger.child(source.config.backend);
+  const link: { events: InstanceEvents; batcher: Batcher | undefined } = {
+    batcher: undefined,
+    events: {
+      onReply: (_instance, reply) => link.batcher?.onReply(reply),
+      onLost: (_instance, batchIds, error) => link.batcher?.onLost(batchIds, error),
+      onStateChange: () => link.batcher?.onInstanceChange(),
+      onLog: (instance, level, message) => write(log, level, `${source.config.name} ${instance.name}: ${message}`),
+    },
+  };
+  return link;
+}
+
+function write(log: Logger, level: LogLevel, message: string): void {
+  if (level === 'error') log.error(message);
+  else if (level === 'warning') log.warn(message);
+  else if (level === 'info') log.info(message);
+  else log.verbose(1, message);
+}

@@ -1,0 +1,59 @@
+// Every bound that is not in a model's config, in one place, each with its unit and its reason.
+
+/** Default of --http-max-input-size, as in Triton. */
+export const HTTP_INPUT_BYTES_MAX = 64 * 1024 * 1024;
+
+/** A whole HTTP body, binary tensors included. Triton has no bound; ours keeps one client from taking all memory. */
+export const HTTP_BODY_BYTES_MAX = 4 * 1024 * 1024 * 1024 - 1;
+
+/** As in newer Triton: more non-empty chunks than this in one body is an attack, not a client. */
+export const HTTP_CHUNKS_MAX = 65_536;
+
+/** A client has this long to send the head of a request. */
+export const HTTP_HEAD_MS_MAX = 60_000;
+
+/** And this long for the whole request; a gigabyte over a slow line fits, a stuck client does not stay. */
+export const HTTP_REQUEST_MS_MAX = 600_000;
+
+/** JSON nesting, as in newer Triton. */
+export const JSON_DEPTH_MAX = 100;
+
+/** JSON longer than this is parsed on a worker thread, so that the event loop never stalls for milliseconds. */
+export const JSON_INLINE_BYTES_MAX = 128 * 1024;
+
+/** Requests waiting for one model when its config sets no max_queue_size. */
+export const QUEUE_REQUESTS_MAX = 100_000;
+
+/** Bytes of tensors waiting for one model; past it requests are refused rather than memory exhausted. */
+export const QUEUE_BYTES_MAX = 4 * 1024 * 1024 * 1024;
+
+/** One host frame; above the largest body, below what a Buffer can hold. */
+export const FRAME_BYTES_MAX = 8 * 1024 * 1024 * 1024;
+
+/** A host must say hello within this. */
+export const HOST_HELLO_MS_MAX = 30_000;
+
+/** Loading a model file may be slow (gigabytes from a network disk), but not endless. */
+export const HOST_LOAD_MS_MAX = 600_000;
+
+/** A host that neither answers a ping nor finishes work for this long is ended. */
+export const HOST_SILENCE_MS_MAX = 30_000;
+
+/** How often an idle host is pinged. */
+export const HOST_PING_INTERVAL_MS = 5_000;
+
+/** A host that was told to stop is killed after this. */
+export const HOST_STOP_MS_MAX = 5_000;
+
+/** Back-off between restarts of one instance: first, and largest. */
+export const RESTART_DELAY_MS_MIN = 50;
+export const RESTART_DELAY_MS_MAX = 10_000;
+
+/** A host alive for this long is healthy again: its back-off starts anew. */
+export const RESTART_RESET_MS = 30_000;
+
+/** Restarts in a row that fail before requests waiting for the instance are failed as well. */
+export const RESTART_ATTEMPTS_MAX = 5;
+
+/** Class results are for labels, not for whole tensors; as in newer Triton. */
+export const CLASSIFICATION_ELEMENTS_MAX = 1_000_000;

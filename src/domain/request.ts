@@ -1,0 +1,48 @@
+// An inference request and its answer, free of any protocol.
+// Wire code makes requests and writes responses; core moves them; backends see only tensors.
+
+import type { StatusError } from './status.ts';
+import type { InputTensor, OutputTensor } from './tensor.ts';
+
+/** bigint is an int64 parameter, number a double. */
+export type ParameterValue = string | boolean | bigint | number;
+export type Parameters = ReadonlyMap<string, ParameterValue>;
+
+export const SEQUENCE_START = 1;
+export const SEQUENCE_END = 2;
+
+export interface InferRequest {
+  /** Empty when the client gave none. */
+  readonly id: string;
+  readonly inputs: readonly InputTensor[];
+  /** Names without repeats; empty means every output of the model. */
+  readonly requestedOutputs: readonly string[];
+  readonly parameters: Parameters | undefined;
+  /** 0n or '' when the request belongs to no sequence. */
+  readonly correlationId: bigint | string;
+  /** SEQUENCE_START | SEQUENCE_END */
+  readonly sequenceFlags: number;
+  readonly priority: number;
+  /** Microseconds; 0 means the model's own timeout. */
+  readonly timeoutUs: number;
+  /** A raw binary request: the body was the one input's bytes and the shape was deduced. */
+  readonly isRaw: boolean;
+}
+
+export interface InferResponse {
+  readonly modelName: string;
+  readonly modelVersion: number;
+  readonly id: string;
+  readonly parameters: Parameters | undefined;
+  readonly outputs: readonly OutputTensor[];
+}
+
+/**
+ * Where the answers of one request go: any number of `send`, then exactly one of `finish` and `fail`.
+ * One interface for unary, decoupled and token streams.
+ */
+export interface ResponseSink {
+  send(response: InferResponse): void;
+  finish(): void;
+  fail(error: StatusError): void;
+}

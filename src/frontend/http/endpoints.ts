@@ -1,0 +1,195 @@
+// Every HTTP endpoint but infer: health, metadata, config, statistics, repository and logging.
+
+import type { ServerResponse } from 'node:http';
+import type { LoadOverride } from '../../core/control.ts';
+import { LATEST_VERSION } from '../../core/repository/catalog.ts';
+import type { FileOverride } from '../../core/repository/file-override.ts';
+import { internal, unavailable, unsupported } from '../../domain/status.ts';
+import type { LogFormat, LogSettingsUpdate } from '../../lib/logger.ts';
+import {
+  errorDocument,
+  logSettingsDocument,
+  modelMetadataDocument,
+  repositoryIndexDocument,
+  serverMetadataDocument,
+  statisticsDocument,
+} from '../../wire/v2-json/documents.ts';
+import { parseJson } from '../../wire/v2-json/json-reader.ts';
+import {
+  asBoolean,
+  asString,
+  asUnsigned,
+  findMember,
+  type JsonValue,
+  memberNames,
+} from '../../wire/v2-json/json-value.ts';
+import { modelConfigToJson } from '../../wire/v2-json/model-config-json.ts';
+import { respond, respondEmpty, respondJson, TEXT_TYPE } from './respond.ts';
+import type { HttpServices } from './services.ts';
+import { parseVersion } from './version.ts';
+
+/** The Triton release whose clients and behaviour this server follows. */
+export const TRITON_VERSION = '2.51.0';
+
+const EXTENSIONS = [
+  'classification',
+  'sequence',
+  'model_repository',
+  'model_repository(unload_dependents)',
+  'schedule_policy',
+  'model_configuration',
+  'system_shared_memory',
+  'cuda_shared_memory',
+  'binary_tensor_data',
+  'parameters',
+  'statistics',
+  'trace',
+  'logging',
+];
+
+export interface ModelTarget {
+  readonly model: string;
+  readonly version: string;
+}
+
+export function serverMetadata(services: HttpServices, res: ServerResponse): void {
+  respondJson(
+    res,
+    serverMetadataDocument({ name: services.serverId, version: TRITON_VERSION, extensions: EXTENSIONS }),
+  );
+}
+
+export function health(services: HttpServices, res: ServerResponse, what: 'live' | 'ready'): void {
+  const isGood = what === 'live' ? services.isLive() : services.isReady();
+  respondEmpty(res, isGood ? 200 : 400, TEXT_TYPE);
+}
+
+export function modelReady(services: HttpServices, res: ServerResponse, target: ModelTarget): void {
+  services.isLive();
+  if (isModelReady(services, target)) respondEmpty(res, 200, TEXT_TYPE);
+  else respond(res, { status: 400, type: TEXT_TYPE, body: errorDocument('Model version not ready') });
+}
+
+function isModelReady(services: HttpServices, target: ModelTarget): boolean {
+  const version = versionOf(target);
+  try {
+    return services.catalog.find(target.model, version).isHealthy;
+  } catch {
+    return false;
+  }
+}
+
+function versionOf(target: ModelTarget): number {
+  return target.version === '' ? LATEST_VERSION : parseVersion(target.version);
+}
+
+export function modelMetadata(services: HttpServices, res: ServerResponse, target: ModelTarget): void {
+  const version = versionOf(target);
+  const model = services.catalog.find(target.model, version);
+  const versions =
+    version === LATEST_VERSION
+      ? services.catalog.readyVersions(target.model).map((ready) => ready.version)
+      : [version];
+  const platform = model.config.platform === '' ? model.config.backend : model.config.platform;
+  respondJson(res, modelMetadataDocument(model, { versions, platform }));
+}
+
+export function modelConfig(services: HttpServices, res: ServerResponse, target: ModelTarget): void {
+  respondJson(res, modelConfigToJson(services.catalog.find(target.model, versionOf(target)).config));
+}
+
+export function modelStatistics(services: HttpServices, res: ServerResponse, target: ModelTarget): void {
+  const models = services.catalog.findForStatistics(target.model, versionOf(target));
+  respondJson(res, statisticsDocument(models.map((model) => model.stats.snapshot())));
+}
+
+export function allStatistics(services: HttpServices, res: ServerResponse): void {
+  const models = services.catalog.names().flatMap((name) => services.catalog.readyVersions(name));
+  respondJson(res, statisticsDocument(models.map((model) => model.stats.snapshot())));
+}
+
+export async function repositoryIndex(
+  services: HttpServices,
+  res: ServerResponse,
+  body: Buffer,
+): Promise<void> {
+  let isReadyOnly = false;
+  if (body.length > 0) {
+    const ready = findMember(parseJson(body), 'ready');
+    if (ready !== undefined) isReadyOnly = asBoolean(ready, '');
+  }
+  const rows = await services.index(isReadyOnly);
+  respondJson(
+    res,
+    repositoryIndexDocument(
+      rows.map((row) => ({
+        name: row.name,
+        version: row.state === undefined ? undefined : row.version === undefined ? '' : String(row.version),
+        state: row.state,
+        reason: row.reason === '' ? undefined : row.reason,
+      })),
+    ),
+  );
+}
+
+export async function control(
+  services: HttpServices,
+  res: ServerResponse,
+  call: { action: 'load' | 'unload'; model: string; repository: string; body: Buffer },
+): Promise<void> {
+  if (call.repository !== '') throw unsupported("'repository_name' specification is not supported");
+  if (call.action === 'load') await services.load(call.model, parseOverride(call.body));
+  // Triton unloads whatever the body says.
+  else await services.unload(call.model);
+  respondEmpty(res, 200, 'application/json');
+}
+
+function parseOverride(body: Buffer): LoadOverride {
+  const files: FileOverride[] = [];
+  let configJson: string | undefined;
+  if (body.length === 0) return { configJson, files };
+  const parameters = findMember(parseJson(body), 'parameters');
+  if (parameters === undefined) return { configJson, files };
+  for (const name of memberNames(parameters, '')) {
+    const text = asString(findMember(parameters, name)!, '');
+    if (name === 'config') configJson = text;
+    else if (name.startsWith('file:')) {
+      files.push({ path: name.slice('file:'.length), content: Buffer.from(text, 'base64') });
+    } else throw internal('unexpected error on creating Triton parameter');
+  }
+  return { configJson, files };
+}
+
+export function logging(services: HttpServices, res: ServerResponse, body: Buffer | undefined): void {
+  if (body !== undefined) services.logger.update(parseLogSettings(parseJson(body)));
+  respondJson(res, logSettingsDocument(services.logger.settings()));
+}
+
+function parseLogSettings(document: JsonValue): LogSettingsUpdate {
+  if (member(document, 'log_file') !== undefined) {
+    throw unsupported('log file location can not be updated through network protocol');
+  }
+  const isInfo = member(document, 'log_info');
+  const isWarning = member(document, 'log_warning');
+  const isError = member(document, 'log_error');
+  const verbose = member(document, 'log_verbose_level');
+  const format = member(document, 'log_format');
+  return {
+    ...(isInfo === undefined ? {} : { isInfo: asBoolean(isInfo, '') }),
+    ...(isWarning === undefined ? {} : { isWarning: asBoolean(isWarning, '') }),
+    ...(isError === undefined ? {} : { isError: asBoolean(isError, '') }),
+    ...(verbose === undefined ? {} : { verboseLevel: Number(asUnsigned(verbose, '')) }),
+    ...(format === undefined ? {} : { format: parseLogFormat(asString(format, '')) }),
+  };
+}
+
+/** A member that is null changes nothing. */
+function member(document: JsonValue, name: string): JsonValue | undefined {
+  return findMember(document, name) ?? undefined;
+}
+
+function parseLogFormat(format: string): LogFormat {
+  if (format === 'default' || format === 'ISO8601') return format;
+  throw unavailable(`invalid argument for --log_format, got: ${format}`);
+}
+

@@ -1,0 +1,110 @@
+// From a request target to what it asks for. Paths are matched as Triton matches them: whole path, not decoded,
+// the query ignored. Targets repeat, so their routes are remembered, up to a bound.
+
+import type { RestrictedCategory } from './services.ts';
+
+export type ModelAction = 'metadata' | 'infer' | 'ready' | 'config' | 'stats';
+
+export type Route =
+  | { readonly kind: 'server-metadata' }
+  | { readonly kind: 'health'; readonly what: 'live' | 'ready' }
+  | {
+      readonly kind: 'model';
+      readonly action: ModelAction;
+      readonly model: string;
+      /** Digits, or empty when the target names none. */
+      readonly version: string;
+    }
+  | { readonly kind: 'all-stats' }
+  | { readonly kind: 'logging' }
+  | { readonly kind: 'index' }
+  | {
+      readonly kind: 'control';
+      readonly action: 'load' | 'unload';
+      readonly model: string;
+      readonly repository: string;
+    }
+  /** Endpoints of the protocol that this version does not serve yet. */
+  | { readonly kind: 'absent'; readonly category: RestrictedCategory; readonly name: string };
+
+const MODEL =
+  /^\/v2\/models\/([^/]+)(?:\/versions\/([0-9]+))?(?:\/(infer|generate|generate_stream|ready|config|stats|trace\/setting))?$/;
+const REPOSITORY = /^\/v2\/repository(?:\/([^/]+))?\/(index|models\/([^/]+)\/(load|unload))$/;
+const SHARED_MEMORY = /^\/v2\/(?:system|cuda)sharedmemory(?:\/region\/([^/]+))?\/(status|register|unregister)$/;
+
+const REMEMBERED_MAX = 1024;
+const REMEMBERED_CHARS_MAX = 256;
+const remembered = new Map<string, Route | undefined>();
+
+/** Undefined: no such path. */
+export function findRoute(target: string): Route | undefined {
+  const known = remembered.get(target);
+  if (known !== undefined) return known;
+  const route = matchRoute(pathOf(target));
+  if (route !== undefined && target.length <= REMEMBERED_CHARS_MAX) {
+    if (remembered.size >= REMEMBERED_MAX) remembered.clear();
+    remembered.set(target, route);
+  }
+  return route;
+}
+
+/** The path of an origin-form or absolute-form target, as UTF-8: node hands the bytes over as Latin-1. */
+function pathOf(target: string): string {
+  let path = target;
+  const absolute = /^https?:\/\/[^/?#]*/i.exec(path);
+  if (absolute !== null) path = path.slice(absolute[0].length) || '/';
+  const end = path.search(/[?#]/);
+  if (end !== -1) path = path.slice(0, end);
+  return Buffer.from(path, 'latin1').toString('utf8');
+}
+
+function matchRoute(path: string): Route | undefined {
+  switch (path) {
+    case '/v2':
+      return { kind: 'server-metadata' };
+    case '/v2/health/live':
+      return { kind: 'health', what: 'live' };
+    case '/v2/health/ready':
+      return { kind: 'health', what: 'ready' };
+    case '/v2/models/stats':
+      return { kind: 'all-stats' };
+    case '/v2/logging':
+      return { kind: 'logging' };
+    case '/v2/trace/setting':
+      return { kind: 'absent', category: 'trace', name: 'trace settings' };
+    default:
+      return matchModel(path) ?? matchRepository(path) ?? matchSharedMemory(path);
+  }
+}
+
+function matchModel(path: string): Route | undefined {
+  const match = MODEL.exec(path);
+  if (match === null) return undefined;
+  const model = match[1]!;
+  const version = match[2] ?? '';
+  const action = match[3] ?? 'metadata';
+  if (action === 'trace/setting') {
+    return version === '' ? { kind: 'absent', category: 'trace', name: 'trace settings' } : undefined;
+  }
+  if (action === 'generate' || action === 'generate_stream') {
+    return { kind: 'absent', category: 'inference', name: action };
+  }
+  return { kind: 'model', action: action as ModelAction, model, version };
+}
+
+function matchRepository(path: string): Route | undefined {
+  const match = REPOSITORY.exec(path);
+  if (match === null) return undefined;
+  if (match[2] === 'index') return { kind: 'index' };
+  return {
+    kind: 'control',
+    action: match[4] as 'load' | 'unload',
+    model: match[3]!,
+    repository: match[1] ?? '',
+  };
+}
+
+function matchSharedMemory(path: string): Route | undefined {
+  if (!SHARED_MEMORY.test(path)) return undefined;
+  return { kind: 'absent', category: 'shared-memory', name: 'shared memory' };
+}

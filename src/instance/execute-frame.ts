@@ -1,0 +1,146 @@
+// The EXECUTE frame: one batch for one instance. Header:
+//
+//   u32 batch id │ u16 requests │ per request:
+//     u16 inputs │ per input: u16 index │ u8 rank │ rank × u64 dims │ u64 offset │ u64 bytes
+//     u16 requested outputs │ u16 index …
+//
+// In the payload the bytes of one input lie request after request without a gap, each input starting at a
+// multiple of 64, so a host that batches need not gather.
+
+import type { ExecuteBatch, ExecuteInput, ExecuteRequest } from '../backend/sdk.ts';
+import type { TensorBytes } from '../domain/tensor.ts';
+import {
+  alignUp,
+  FRAME_EXECUTE,
+  joinFrame,
+  PREAMBLE_BYTES,
+  readU64,
+  writePreamble,
+  writeU64,
+} from './protocol.ts';
+
+/** One input of one request, as the server sends it: `reshape` already applied to the shape. */
+export interface SentInput {
+  readonly index: number;
+  readonly shape: readonly number[];
+  readonly data: TensorBytes;
+  readonly byteLength: number;
+}
+
+export interface SentRequest {
+  readonly inputs: readonly SentInput[];
+  readonly requestedOutputs: readonly number[];
+}
+
+export function encodeExecuteFrame(batchId: number, requests: readonly SentRequest[]): Buffer[] {
+  const { offsets, payloadBytes } = layOut(requests);
+  const headerBytes = headerBytesOf(requests);
+  const head = Buffer.allocUnsafe(alignUp(PREAMBLE_BYTES + headerBytes));
+  writePreamble(head, { type: FRAME_EXECUTE, headerBytes, payloadBytes });
+  writeHeader(head, batchId, requests, offsets);
+  return joinFrame(head, { pieces: piecesOf(requests, offsets), payloadBytes });
+}
+
+/** offsets[request][position of the input in that request] */
+function layOut(requests: readonly SentRequest[]): { offsets: number[][]; payloadBytes: number } {
+  const offsets: number[][] = [];
+  for (const request of requests) offsets.push(new Array<number>(request.inputs.length).fill(0));
+  let position = 0;
+  let inputsMax = 0;
+  for (const request of requests) {
+    for (const input of request.inputs) if (input.index >= inputsMax) inputsMax = input.index + 1;
+  }
+  for (let index = 0; index < inputsMax; index++) {
+    position = alignUp(position);
+    for (let r = 0; r < requests.length; r++) {
+      const inputs = requests[r]!.inputs;
+      for (let i = 0; i < inputs.length; i++) {
+        const input = inputs[i]!;
+        if (input.index !== index) continue;
+        offsets[r]![i] = position;
+        position += input.byteLength;
+      }
+    }
+  }
+  return { offsets, payloadBytes: position };
+}
+
+function headerBytesOf(requests: readonly SentRequest[]): number {
+  let bytes = 6;
+  for (const request of requests) {
+    bytes += 4 + request.requestedOutputs.length * 2;
+    for (const input of request.inputs) bytes += 19 + input.shape.length * 8;
+  }
+  return bytes;
+}
+
+function writeHeader(
+  head: Buffer,
+  batchId: number,
+  requests: readonly SentRequest[],
+  offsets: readonly (readonly number[])[],
+): void {
+  let at = PREAMBLE_BYTES;
+  at = head.writeUInt32LE(batchId, at);
+  at = head.writeUInt16LE(requests.length, at);
+  for (let r = 0; r < requests.length; r++) {
+    const request = requests[r]!;
+    at = head.writeUInt16LE(request.inputs.length, at);
+    for (let i = 0; i < request.inputs.length; i++) {
+      const input = request.inputs[i]!;
+      at = head.writeUInt16LE(input.index, at);
+      at = head.writeUInt8(input.shape.length, at);
+      for (const dim of input.shape) at = writeU64(head, dim, at);
+      at = writeU64(head, offsets[r]![i]!, at);
+      at = writeU64(head, input.byteLength, at);
+    }
+    at = head.writeUInt16LE(request.requestedOutputs.length, at);
+    for (const index of request.requestedOutputs) at = head.writeUInt16LE(index, at);
+  }
+}
+
+function piecesOf(
+  requests: readonly SentRequest[],
+  offsets: readonly (readonly number[])[],
+): { data: Buffer; offset: number }[] {
+  const pieces: { data: Buffer; offset: number }[] = [];
+  for (let r = 0; r < requests.length; r++) {
+    const inputs = requests[r]!.inputs;
+    for (let i = 0; i < inputs.length; i++) {
+      let offset = offsets[r]![i]!;
+      for (const data of inputs[i]!.data) {
+        pieces.push({ data, offset });
+        offset += data.length;
+      }
+    }
+  }
+  if (requests.length > 1) pieces.sort((a, b) => a.offset - b.offset);
+  return pieces;
+}
+
+export function decodeExecuteFrame(header: Buffer, payload: Buffer): ExecuteBatch {
+  const id = header.readUInt32LE(0);
+  const count = header.readUInt16LE(4);
+  let at = 6;
+  const requests: ExecuteRequest[] = [];
+  for (let r = 0; r < count; r++) {
+    const inputCount = header.readUInt16LE(at);
+    at += 2;
+    const inputs: ExecuteInput[] = [];
+    for (let i = 0; i < inputCount; i++) {
+      const index = header.readUInt16LE(at);
+      const rank = header.readUInt8(at + 2);
+      at += 3;
+      const shape: number[] = [];
+      for (let d = 0; d < rank; d++, at += 8) shape.push(readU64(header, at));
+      inputs.push({ index, shape, offset: readU64(header, at), byteLength: readU64(header, at + 8) });
+      at += 16;
+    }
+    const outputCount = header.readUInt16LE(at);
+    at += 2;
+    const requestedOutputs: number[] = [];
+    for (let o = 0; o < outputCount; o++, at += 2) requestedOutputs.push(header.readUInt16LE(at));
+    requests.push({ inputs, requestedOutputs });
+  }
+  return { id, payload, requests };
+}

@@ -1,0 +1,240 @@
+// One running copy of a model: a host process under supervision.
+//
+//   starting ──started──▶ ready ──host ends──▶ restarting ──started──▶ ready
+//                           │                      └─ too often ─▶ failed (still tried, ever more slowly)
+//                           └──stop──▶ stopped
+//
+// When the host ends, every batch on it is reported lost at once; the scheduler answers those requests. Nothing
+// here knows requests or queues.
+
+import type { InstancePlacement, LogLevel } from '../backend/sdk.ts';
+import {
+  HOST_PING_INTERVAL_MS,
+  HOST_SILENCE_MS_MAX,
+  RESTART_ATTEMPTS_MAX,
+  RESTART_DELAY_MS_MAX,
+  RESTART_DELAY_MS_MIN,
+  RESTART_RESET_MS,
+} from '../domain/limits.ts';
+import type { ModelConfig } from '../domain/model-config.ts';
+import { StatusError } from '../domain/status.ts';
+import { encodeExecuteFrame, type SentRequest } from './execute-frame.ts';
+import { type HostCommand, HostProcess } from './host-process.ts';
+import type { LoadMessage } from './protocol.ts';
+import type { ReceivedReply } from './response-frame.ts';
+
+export type { InstancePlacement, LogLevel };
+
+export type InstanceState = 'starting' | 'ready' | 'restarting' | 'failed' | 'stopped';
+
+export interface InstanceEvents {
+  onReply(instance: Instance, reply: ReceivedReply): void;
+  /** The batches in `batchIds` will never be answered by this instance. */
+  onLost(instance: Instance, batchIds: readonly number[], error: StatusError): void;
+  onStateChange(instance: Instance): void;
+  onLog(instance: Instance, level: LogLevel, message: string): void;
+}
+
+export interface WarmupBatch {
+  readonly sample: string;
+  readonly requests: readonly SentRequest[];
+}
+
+export interface InstanceOptions {
+  readonly command: HostCommand;
+  readonly load: LoadMessage;
+  readonly events: InstanceEvents;
+}
+
+/** Batch ids of warm-up runs; real batches count from 1. */
+const WARMUP_BATCH_ID = 0;
+
+export class Instance {
+  readonly name: string;
+  readonly #options: InstanceOptions;
+  readonly #events: InstanceEvents;
+  readonly #inFlight = new Set<number>();
+  #state: InstanceState = 'starting';
+  #host: HostProcess | undefined;
+  #config: ModelConfig | undefined;
+  #warmup: readonly WarmupBatch[] = [];
+  #onWarmupReply: ((reply: ReceivedReply | StatusError) => void) | undefined;
+  #failedStarts = 0;
+  #readySinceMs = 0;
+  #pingedAtMs = 0;
+  #pingTimer: NodeJS.Timeout | undefined;
+  #restartTimer: NodeJS.Timeout | undefined;
+  #lastError: StatusError | undefined;
+
+  constructor(options: InstanceOptions) {
+    this.#options = options;
+    this.#events = options.events;
+    this.name = options.load.placement.name;
+  }
+
+  get state(): InstanceState {
+    return this.#state;
+  }
+
+  get inFlightCount(): number {
+    return this.#inFlight.size;
+  }
+
+  get pid(): number {
+    return this.#host?.pid ?? 0;
+  }
+
+  /** Why the instance is not ready, for the index and the errors of requests. */
+  get lastError(): StatusError | undefined {
+    return this.#lastError;
+  }
+
+  /** Starts the host and loads the model file; returns the config as the backend completed it. */
+  async load(): Promise<ModelConfig> {
+    this.#host = await this.#launch();
+    return this.#host.load(this.#options.load);
+  }
+
+  async start(config: ModelConfig, warmup: readonly WarmupBatch[]): Promise<void> {
+    this.#config = config;
+    this.#warmup = warmup;
+    await this.#host!.start(config);
+    await this.#runWarmup();
+    this.#becomeReady();
+  }
+
+  execute(batchId: number, requests: readonly SentRequest[]): void {
+    this.#inFlight.add(batchId);
+    this.#host!.send(encodeExecuteFrame(batchId, requests));
+  }
+
+  cancel(batchId: number): void {
+    if (this.#inFlight.has(batchId)) this.#host?.cancel(batchId);
+  }
+
+  async stop(): Promise<void> {
+    this.#state = 'stopped';
+    clearInterval(this.#pingTimer);
+    clearTimeout(this.#restartTimer);
+    await this.#host?.stop();
+  }
+
+  /** Ends the process without asking; for a server that must exit now. */
+  kill(): void {
+    this.#state = 'stopped';
+    this.#host?.kill('the server ends');
+  }
+
+  #launch(): Promise<HostProcess> {
+    return HostProcess.launch(this.#options.command, {
+      onReply: (reply) => this.#onReply(reply),
+      onLog: (level, message) => this.#events.onLog(this, level, message),
+      onExit: (reason) => this.#onExit(reason),
+    });
+  }
+
+  #onReply(reply: ReceivedReply): void {
+    if (reply.batchId === WARMUP_BATCH_ID) {
+      this.#onWarmupReply?.(reply);
+      return;
+    }
+    this.#inFlight.delete(reply.batchId);
+    this.#events.onReply(this, reply);
+  }
+
+  #becomeReady(): void {
+    if (this.#state === 'stopped') return;
+    this.#state = 'ready';
+    this.#readySinceMs = performance.now();
+    this.#lastError = undefined;
+    clearInterval(this.#pingTimer);
+    this.#pingTimer = setInterval(() => this.#checkHealth(), HOST_PING_INTERVAL_MS);
+    this.#pingTimer.unref();
+    this.#events.onStateChange(this);
+  }
+
+  #checkHealth(): void {
+    const host = this.#host!;
+    const isAnswered = host.lastHeardMs >= this.#pingedAtMs;
+    const nowMs = performance.now();
+    if (!isAnswered) {
+      if (nowMs - host.lastHeardMs > HOST_SILENCE_MS_MAX) {
+        host.kill(`did not answer for ${HOST_SILENCE_MS_MAX / 1000} s`);
+      }
+      return;
+    }
+    this.#pingedAtMs = nowMs;
+    host.ping();
+  }
+
+  #onExit(reason: string): void {
+    clearInterval(this.#pingTimer);
+    const error = new StatusError(
+      'UNAVAILABLE',
+      `instance '${this.name}' of model '${this.#options.load.modelName}' ended unexpectedly: host process ${reason}`,
+    );
+    this.#lastError = error;
+    this.#onWarmupReply?.(error);
+    const wasReady = this.#state === 'ready';
+    if (wasReady) this.#state = 'restarting';
+    this.#loseBatches(error);
+    if (!wasReady) return;
+    this.#events.onLog(this, 'error', error.message);
+    this.#events.onStateChange(this);
+    if (performance.now() - this.#readySinceMs > RESTART_RESET_MS) this.#failedStarts = 0;
+    this.#scheduleRestart();
+  }
+
+  #loseBatches(error: StatusError): void {
+    if (this.#inFlight.size === 0) return;
+    const lost = [...this.#inFlight];
+    this.#inFlight.clear();
+    this.#events.onLost(this, lost, error);
+  }
+
+  #scheduleRestart(): void {
+    const delayMs = Math.min(RESTART_DELAY_MS_MIN * 2 ** this.#failedStarts, RESTART_DELAY_MS_MAX);
+    this.#failedStarts++;
+    this.#restartTimer = setTimeout(() => void this.#restart(), delayMs);
+  }
+
+  async #restart(): Promise<void> {
+    try {
+      this.#host = await this.#launch();
+      await this.#host.load({ ...this.#options.load, config: this.#config!, isAutoComplete: false });
+      await this.#host.start(this.#config!);
+      await this.#runWarmup();
+      this.#becomeReady();
+      this.#events.onLog(this, 'info', `instance '${this.name}' was restarted`);
+    } catch (thrown) {
+      if (this.#state === 'stopped') return;
+      this.#lastError = StatusError.from(thrown);
+      this.#host?.kill('could not be restarted');
+      this.#events.onLog(
+        this,
+        'error',
+        `instance '${this.name}' could not be restarted: ${this.#lastError.message}`,
+      );
+      if (this.#failedStarts >= RESTART_ATTEMPTS_MAX) this.#state = 'failed';
+      this.#events.onStateChange(this);
+      this.#scheduleRestart();
+    }
+    if (this.#state === 'stopped') this.#host?.kill('the model is unloaded');
+  }
+
+  async #runWarmup(): Promise<void> {
+    for (const batch of this.#warmup) {
+      const reply = await new Promise<ReceivedReply | StatusError>((resolve) => {
+        this.#onWarmupReply = resolve;
+        this.#host!.send(encodeExecuteFrame(WARMUP_BATCH_ID, batch.requests));
+      });
+      this.#onWarmupReply = undefined;
+      if (reply instanceof StatusError) throw reply;
+      const errors = reply.results.filter((result) => result instanceof StatusError);
+      if (errors.length > 0) {
+        const texts = errors.map((error) => `${error.describe()}; `).join('');
+        throw new StatusError('INTERNAL', `failed to run warmup sample '${batch.sample}': ${texts}`);
+      }
+    }
+  }
+}

@@ -1,0 +1,136 @@
+// The host protocol: how the server and a host process talk over one stream socket. Public: a backend in any
+// language may speak it. All integers are little-endian; a frame is
+//
+//   │ u32 header bytes │ u8 type │ u8 0 │ u16 0 │ u64 payload bytes │ header … │ pad to 64 │ payload … │ pad to 64 │
+//
+// The host speaks first (HELLO, with the protocol version). Control headers are JSON; EXECUTE and RESPONSE have
+// the binary headers of execute-frame.ts and response-frame.ts. Tensor bytes are only ever in the payload.
+
+import type { InstancePlacement, LogLevel } from '../backend/sdk.ts';
+import type { ModelConfig } from '../domain/model-config.ts';
+import type { StatusCode } from '../domain/status.ts';
+
+export const PROTOCOL_VERSION = 1;
+
+export const FRAME_HELLO = 1;
+export const FRAME_LOAD = 2;
+export const FRAME_LOADED = 3;
+export const FRAME_START = 4;
+export const FRAME_STARTED = 5;
+export const FRAME_FAILED = 6;
+export const FRAME_EXECUTE = 7;
+export const FRAME_RESPONSE = 8;
+export const FRAME_CANCEL = 9;
+export const FRAME_PING = 10;
+export const FRAME_PONG = 11;
+export const FRAME_LOG = 12;
+export const FRAME_STOP = 13;
+
+export const PREAMBLE_BYTES = 16;
+
+/** Header and payload start at multiples of this, so that tensors in a frame are aligned for vector code. */
+export const FRAME_ALIGNMENT = 64;
+
+const PADDING = Buffer.alloc(FRAME_ALIGNMENT);
+
+/** Frames whose payload is below this are sent as one buffer: copying is cheaper than a long writev. */
+export const COALESCE_BYTES_MAX = 64 * 1024;
+
+export interface HelloMessage {
+  readonly protocolVersion: number;
+  readonly pid: number;
+  readonly language: string;
+}
+
+export interface LoadMessage {
+  readonly backend: string;
+  readonly modelName: string;
+  readonly version: number;
+  readonly modelDirectory: string;
+  readonly versionDirectory: string;
+  readonly config: ModelConfig;
+  readonly isAutoComplete: boolean;
+  readonly backendConfig: Readonly<Record<string, string>>;
+  readonly placement: InstancePlacement;
+}
+
+export interface LoadedMessage {
+  readonly config: ModelConfig;
+}
+
+export interface StartMessage {
+  readonly config: ModelConfig;
+}
+
+export interface FailedMessage {
+  readonly code: StatusCode;
+  readonly message: string;
+}
+
+export interface LogMessage {
+  readonly level: LogLevel;
+  readonly message: string;
+}
+
+export interface CancelMessage {
+  readonly batchId: number;
+}
+
+export function alignUp(bytes: number): number {
+  return Math.ceil(bytes / FRAME_ALIGNMENT) * FRAME_ALIGNMENT;
+}
+
+/** Writes a non-negative integer below 2^53 as u64. */
+export function writeU64(target: Buffer, value: number, offset: number): number {
+  const low = value % 4294967296;
+  target.writeUInt32LE(low, offset);
+  target.writeUInt32LE((value - low) / 4294967296, offset + 4);
+  return offset + 8;
+}
+
+export function readU64(source: Buffer, offset: number): number {
+  return source.readUInt32LE(offset) + source.readUInt32LE(offset + 4) * 4294967296;
+}
+
+export function writePreamble(
+  target: Buffer,
+  frame: { type: number; headerBytes: number; payloadBytes: number },
+): void {
+  target.writeUInt32LE(frame.headerBytes, 0);
+  target.writeUInt32LE(frame.type, 4);
+  writeU64(target, frame.payloadBytes, 8);
+}
+
+export function encodeControlFrame(type: number, message?: object): Buffer {
+  const header = message === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify(message));
+  const frame = Buffer.alloc(alignUp(PREAMBLE_BYTES + header.length));
+  writePreamble(frame, { type, headerBytes: header.length, payloadBytes: 0 });
+  header.copy(frame, PREAMBLE_BYTES);
+  return frame;
+}
+
+/**
+ * Joins a finished head (preamble and header, padded) with its payload pieces. Small payloads are copied behind
+ * the head; large ones stay where they are and leave with one scatter-gather write.
+ */
+export function joinFrame(
+  head: Buffer,
+  payload: { pieces: readonly { data: Buffer; offset: number }[]; payloadBytes: number },
+): Buffer[] {
+  const paddedBytes = alignUp(payload.payloadBytes);
+  if (payload.payloadBytes <= COALESCE_BYTES_MAX) {
+    const frame = Buffer.allocUnsafe(head.length + paddedBytes);
+    head.copy(frame, 0);
+    for (const piece of payload.pieces) piece.data.copy(frame, head.length + piece.offset);
+    return [frame];
+  }
+  const parts: Buffer[] = [head];
+  let position = 0;
+  for (const piece of payload.pieces) {
+    if (piece.offset > position) parts.push(PADDING.subarray(0, piece.offset - position));
+    if (piece.data.length > 0) parts.push(piece.data);
+    position = piece.offset + piece.data.length;
+  }
+  if (paddedBytes > position) parts.push(PADDING.subarray(0, paddedBytes - position));
+  return parts;
+}

@@ -1,0 +1,207 @@
+// Puts the rooms together: options in, a running server out, and its orderly end. Only main.ts calls it.
+
+import { readdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { isKnownBackend, unknownBackend } from './backends/index.ts';
+import { backendConfigOf, type ServerOptions } from './cli/options.ts';
+import { readVersion } from './cli/version.ts';
+import { ModelControl } from './core/control.ts';
+import { infer } from './core/infer.ts';
+import type { LoadEnvironment } from './core/model/load-version.ts';
+import { Catalog } from './core/repository/catalog.ts';
+import { MetricsRegistry } from './core/stats/metrics-registry.ts';
+import { addSystemMetrics } from './core/stats/system-metrics.ts';
+import { internal, unavailable } from './domain/status.ts';
+import { type HttpFrontend, startHttpFrontend } from './frontend/http/http-server.ts';
+import type { HttpServices } from './frontend/http/services.ts';
+import { type MetricsFrontend, startMetricsFrontend } from './frontend/metrics/metrics-server.ts';
+import { systemClock } from './lib/clock.ts';
+import type { Logger } from './lib/logger.ts';
+import { printStartup } from './startup-tables.ts';
+import { PROMETHEUS_CONTENT_TYPE, renderPrometheus } from './wire/prometheus.ts';
+import { modelConfigFromJson } from './wire/v2-json/model-config-json.ts';
+
+type Phase = 'starting' | 'serving' | 'exiting';
+
+/** Pause between two looks at what still keeps the server from ending. */
+const DRAIN_LOOK_MS = 1000;
+
+export class NereidServer {
+  readonly #options: ServerOptions;
+  readonly #logger: Logger;
+  readonly #registry = new MetricsRegistry(systemClock);
+  readonly #catalog = new Catalog();
+  readonly #control: ModelControl;
+  #phase: Phase = 'starting';
+  #http: HttpFrontend | undefined;
+  #metrics: MetricsFrontend | undefined;
+
+  constructor(options: ServerOptions, logger: Logger) {
+    this.#options = options;
+    this.#logger = logger;
+    const { repository } = options;
+    this.#control = new ModelControl({
+      paths: repository.paths,
+      mode: repository.controlMode,
+      pollSecs: repository.pollSecs,
+      loadModels: repository.loadModels,
+      loadConcurrency: repository.loadConcurrency,
+      loadRetryCount: repository.loadRetryCount,
+      rules: { isAutoComplete: repository.isAutoComplete, modelConfigName: repository.modelConfigName },
+      environment: createLoadEnvironment(options, { logger, registry: this.#registry }),
+      catalog: this.#catalog,
+      parseConfigJson: modelConfigFromJson,
+    });
+  }
+
+  /** Loads the models, then opens the listeners; throws when the server should not run. */
+  async start(): Promise<void> {
+    const { metrics, pinnedPoolBytes } = this.#options;
+    const { intervalMs, isCpuMetrics } = metrics;
+    addSystemMetrics({
+      registry: this.#registry,
+      clock: systemClock,
+      intervalMs,
+      isCpuMetrics,
+      pinnedPoolBytes,
+    });
+    const isAllLoaded = await this.#control.start();
+    printStartup(this.#logger, this.#options, await this.#control.index(false));
+    if (!isAllLoaded && this.#options.repository.isExitOnError) {
+      throw internal('failed to load all models');
+    }
+    this.#phase = 'serving';
+    await this.#listen();
+  }
+
+  async #listen(): Promise<void> {
+    const { http, grpc, metrics } = this.#options;
+    const log = this.#logger.child('http_server');
+    if (grpc.isAllowed) {
+      log.warn(`gRPC is not served by this version yet; nothing listens on ${grpc.address}:${grpc.port}`);
+    }
+    if (http.isAllowed) {
+      this.#http = await startHttpFrontend(this.#httpServices(), http);
+      log.info(`Started HTTPService at ${http.address}:${this.#http.port}`);
+    }
+    if (metrics.isAllowed) {
+      this.#metrics = await startMetricsFrontend(metrics, {
+        contentType: PROMETHEUS_CONTENT_TYPE,
+        render: () => renderPrometheus(this.#registry.collect()),
+      });
+      log.info(`Started Metrics Service at ${metrics.address}:${this.#metrics.port}`);
+    }
+  }
+
+  #httpServices(): HttpServices {
+    const { http, serverId } = this.#options;
+    return {
+      catalog: this.#catalog,
+      logger: this.#logger,
+      serverId,
+      headerForwardPattern: http.headerForwardPattern,
+      inputBytesMax: http.inputBytesMax,
+      restrictedApis: http.restrictedApis,
+      serverHeader: `nereid/${readVersion()}`,
+      infer: (target, request, sink, cancellation) =>
+        infer(this.#catalog, target, request, sink, cancellation),
+      isLive: () => this.#isLive(),
+      isReady: () => this.#isLive() && this.#isReady(),
+      index: (isReadyOnly) => this.#control.index(isReadyOnly),
+      load: (model, override) => this.#control.load(model, override),
+      unload: (model) => this.#control.unload(model),
+    };
+  }
+
+  #isLive(): boolean {
+    if (this.#phase === 'exiting') throw unavailable('Server exiting');
+    return true;
+  }
+
+  #isReady(): boolean {
+    if (this.#phase !== 'serving') return false;
+    return !this.#options.repository.isStrictReadiness || this.#catalog.isAllReady();
+  }
+
+  /**
+   * Readiness goes false at once; what is in flight finishes, then the hosts end. False when the time ran out
+   * and something was cut off.
+   */
+  async stop(): Promise<boolean> {
+    this.#phase = 'exiting';
+    this.#control.stop();
+    this.#logger.info('Waiting for in-flight requests to complete.');
+    const deadlineMs = systemClock.nowMs() + this.#options.exitTimeoutSecs * 1000;
+    const look = setInterval(() => this.#logOpen(deadlineMs), DRAIN_LOOK_MS);
+    const ended = this.#drain().then(() => true);
+    const late = new Promise<boolean>((resolve) => {
+      setTimeout(resolve, this.#options.exitTimeoutSecs * 1000, false).unref();
+    });
+    const isClean = await Promise.race([ended, late]);
+    clearInterval(look);
+    if (!isClean) this.#logger.error('Exit timeout expired. Exiting immediately.');
+    this.abandon();
+    await this.#control.cleanUp();
+    return isClean;
+  }
+
+  async #drain(): Promise<void> {
+    const models = this.#catalog.models();
+    await Promise.all(models.map((model) => model.unload()));
+    await this.#http?.close();
+  }
+
+  #logOpen(deadlineMs: number): void {
+    const open = this.#catalog.models().filter((model) => model.openCount > 0);
+    const secs = Math.max(0, Math.round((deadlineMs - systemClock.nowMs()) / 1000));
+    this.#logger.info(`Timeout ${secs}: Found ${open.length} model versions that have in-flight inferences`);
+    for (const model of open) {
+      this.#logger.info(
+        `Model '${model.name}' (version ${model.version}) has ${model.openCount} in-flight inferences`,
+      );
+    }
+  }
+
+  /** Ends everything now; open requests are answered with an error. */
+  abandon(): void {
+    this.#phase = 'exiting';
+    for (const model of this.#catalog.models()) model.abandon(unavailable('Server exiting'));
+    this.#http?.destroy();
+    this.#metrics?.close();
+  }
+}
+
+function createLoadEnvironment(
+  options: ServerOptions,
+  parts: { logger: Logger; registry: MetricsRegistry },
+): LoadEnvironment {
+  const hostFile = fileURLToPath(new URL('./host.js', import.meta.url));
+  return {
+    ...parts,
+    clock: systemClock,
+    metricsConfig: options.metrics.config,
+    isAutoComplete: options.repository.isAutoComplete,
+    gpuIds: findGpus(),
+    coreCount: availableParallelism(),
+    delayedStartCount: Number(process.env['TRITONSERVER_DELAY_SCHEDULER'] ?? 0) || 0,
+    backendConfigOf: (backend) => backendConfigOf(options, backend),
+    hostCommandOf: (backend) => {
+      if (!isKnownBackend(backend)) throw unknownBackend(backend);
+      return { file: process.execPath, args: [hostFile] };
+    },
+  };
+}
+
+/** The NVIDIA devices of a Linux machine, by number. */
+function findGpus(): number[] {
+  try {
+    return readdirSync('/dev')
+      .map((name) => /^nvidia([0-9]+)$/.exec(name)?.[1])
+      .filter((digits) => digits !== undefined)
+      .map(Number)
+      .sort((a, b) => a - b);
+  } catch {
+    return [];
+  }
+}

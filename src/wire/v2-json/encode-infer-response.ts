@@ -1,0 +1,129 @@
+// InferResponse → HTTP body: a JSON head, then the bytes of the binary outputs in the same order.
+// Members come in Triton's order. Binary outputs are handed on as the buffers they are.
+
+import type { ModelView } from '../../domain/model-view.ts';
+import type { InferResponse, Parameters } from '../../domain/request.ts';
+import type { OutputTensor } from '../../domain/tensor.ts';
+import { classify } from './classification.ts';
+import { writeElements } from './json-elements.ts';
+import { doubleText, JsonWriter, quoteJson } from './json-writer.ts';
+import { type OutputOption, type OutputOptions, optionOf } from './output-options.ts';
+
+export interface EncodeInferResponseOptions {
+  readonly outputs: OutputOptions;
+  /** For the labels and the batch dimension of classifications. */
+  readonly model: ModelView;
+  /** The request's id, when it is not valid UTF-8. */
+  readonly idBytes?: Buffer | undefined;
+}
+
+export interface EncodedInferResponse {
+  readonly parts: Buffer[];
+  readonly byteLength: number;
+  /**
+   * Bytes of JSON, for Inference-Header-Content-Length; undefined when no binary bytes follow, and the body is
+   * then plain application/json.
+   */
+  readonly jsonLength: number | undefined;
+}
+
+interface PlannedOutput {
+  readonly tensor: OutputTensor;
+  readonly isBinary: boolean;
+}
+
+export function encodeInferResponse(
+  response: InferResponse,
+  options: EncodeInferResponseOptions,
+): EncodedInferResponse {
+  const outputs = response.outputs.map((output) => planOutput(output, options));
+  // The common case is binary: the head is then short, and one string is the fastest way to write it.
+  const isShort = options.idBytes === undefined && outputs.every((output) => output.isBinary);
+  const head = isShort ? shortHead(response, outputs) : longHead(response, outputs, options.idBytes);
+  const parts = [head];
+  let byteLength = head.length;
+  for (const { tensor, isBinary } of outputs) {
+    if (!isBinary || tensor.byteLength === 0) continue;
+    parts.push(...tensor.data);
+    byteLength += tensor.byteLength;
+  }
+  return { parts, byteLength, jsonLength: byteLength > head.length ? head.length : undefined };
+}
+
+function planOutput(output: OutputTensor, options: EncodeInferResponseOptions): PlannedOutput {
+  const option: OutputOption = optionOf(options.outputs, output.name);
+  const { classCount, isBinary } = option;
+  const tensor = classCount > 0 ? classify({ output, classCount, model: options.model }) : output;
+  return { tensor, isBinary };
+}
+
+function shortHead(response: InferResponse, outputs: readonly PlannedOutput[]): Buffer {
+  let text = `{${idText(response.id)}${modelText(response)}`;
+  for (let i = 0; i < outputs.length; i++) {
+    const { tensor } = outputs[i]!;
+    text += `${i === 0 ? '' : ','}${tensorText(tensor)}${binaryText(tensor)}`;
+  }
+  return Buffer.from(`${text}]}`);
+}
+
+function longHead(
+  response: InferResponse,
+  outputs: readonly PlannedOutput[],
+  idBytes: Buffer | undefined,
+): Buffer {
+  const writer = new JsonWriter();
+  writer.ascii('{');
+  if (idBytes === undefined) {
+    writer.text(idText(response.id));
+  } else {
+    writer.ascii('"id":');
+    writer.quotedBytes(idBytes);
+    writer.ascii(',');
+  }
+  writer.text(modelText(response));
+  for (let i = 0; i < outputs.length; i++) {
+    const { tensor, isBinary } = outputs[i]!;
+    writer.text(`${i === 0 ? '' : ','}${tensorText(tensor)}`);
+    if (isBinary) {
+      writer.ascii(binaryText(tensor));
+    } else {
+      writer.ascii(',"data":[');
+      writeElements(writer, tensor);
+      writer.ascii(']}');
+    }
+  }
+  writer.ascii(']}');
+  return writer.finish();
+}
+
+function idText(id: string): string {
+  return id === '' ? '' : `"id":${quoteJson(id)},`;
+}
+
+function modelText(response: InferResponse): string {
+  const parameters = response.parameters === undefined ? '' : parametersText(response.parameters);
+  return `"model_name":${quoteJson(response.modelName)},"model_version":"${response.modelVersion}",${parameters}"outputs":[`;
+}
+
+function parametersText(parameters: Parameters): string {
+  if (parameters.size === 0) return '';
+  const members: string[] = [];
+  for (const [name, value] of parameters) {
+    const text =
+      typeof value === 'string'
+        ? quoteJson(value)
+        : typeof value === 'number'
+          ? doubleText(value)
+          : String(value);
+    members.push(`${quoteJson(name)}:${text}`);
+  }
+  return `"parameters":{${members.join(',')}},`;
+}
+
+function tensorText(tensor: OutputTensor): string {
+  return `{"name":${quoteJson(tensor.name)},"datatype":"${tensor.datatype}","shape":[${tensor.shape.join(',')}]`;
+}
+
+function binaryText(tensor: OutputTensor): string {
+  return `,"parameters":{"binary_data_size":${tensor.byteLength}}}`;
+}

@@ -1,0 +1,102 @@
+// The recorded cases as data. Each line of cases/<area>.jsonl is one case: a request and the answer that
+// Triton 2.51 gave, or an ordered list of such steps, with requests that clean up afterwards.
+import { readdirSync, readFileSync } from 'node:fs';
+import { inRoot } from '../support/paths.ts';
+import { isObject, type Json, type JsonObject, parseJson, toPlain } from './json.ts';
+
+export type ServerName = 'main' | 'explicit';
+
+/** Body bytes are body (or body_b64), then binary_b64, then binary_fill; then they are encoded. */
+export interface HttpCaseRequest {
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: ReadonlyArray<readonly [string, string]>;
+  readonly body?: string;
+  readonly body_b64?: string;
+  readonly binary_b64?: string;
+  readonly binary_fill?: { readonly dtype: string; readonly count: number };
+  readonly encode?: 'gzip' | 'deflate';
+  /** Sent chunked, in pieces of these sizes; what is left over is the last piece. */
+  readonly chunks?: readonly number[];
+  /** Content-Length as written; null sends none. */
+  readonly length?: string | null;
+  readonly listener?: 'metrics';
+  /** Bytes written as they are instead of all of the above. */
+  readonly raw_b64?: string;
+  readonly read_timeout_ms?: number;
+}
+
+export interface CaseRequest extends HttpCaseRequest {
+  readonly sleep_ms?: number;
+  readonly parallel?: readonly CaseRequest[];
+  readonly stagger_ms?: number;
+}
+
+export interface CaseCompare {
+  /** Statistics and metrics: compare the difference with this earlier step. */
+  readonly delta_from?: number;
+  /** Repository index: look only at these models. */
+  readonly models?: readonly string[];
+  /** With delta_from on metrics: look only at these samples. */
+  readonly counters?: readonly string[];
+  /** Compare only these keys of the answer. */
+  readonly only?: readonly string[];
+}
+
+export interface CaseStep {
+  readonly request: CaseRequest;
+  readonly response: JsonObject;
+  readonly compare: CaseCompare;
+  /** Recording waited this long first; replay tries again for at least as long. */
+  readonly settleMs: number;
+}
+
+export interface Case {
+  readonly id: string;
+  readonly area: string;
+  readonly server: ServerName;
+  readonly steps: readonly CaseStep[];
+  readonly cleanup: readonly CaseRequest[];
+}
+
+const COMPARE_KEYS = ['delta_from', 'models', 'counters', 'only'];
+
+export function readCases(): Case[] {
+  const folder = inRoot('test', 'conformance', 'cases');
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.jsonl'))
+    .sort()
+    .flatMap((name) => readFileSync(`${folder}/${name}`, 'utf8').split('\n'))
+    .filter((line) => line.trim() !== '')
+    .map((line) => parseCase(parseJson(line)));
+}
+
+/** Models of a repository of the corpus, as directory names. */
+export function modelsHeld(repository: 'models' | 'models_explicit'): string[] {
+  return readdirSync(inRoot('test', 'conformance', repository));
+}
+
+function parseCase(value: Json): Case {
+  if (!isObject(value)) throw new Error('a case is not an object');
+  const steps = Array.isArray(value.steps) ? value.steps : [value];
+  return {
+    id: String(value.id),
+    area: String(value.area),
+    server: value.server === 'explicit' ? 'explicit' : 'main',
+    steps: steps.map(parseStep),
+    cleanup: toPlain(value.cleanup ?? []) as CaseRequest[],
+  };
+}
+
+function parseStep(value: Json): CaseStep {
+  if (!isObject(value) || !isObject(value.response)) throw new Error('a step has no response');
+  const compare = toPlain(value.compare ?? {}) as CaseCompare;
+  const unknown = Object.keys(compare).filter((key) => !COMPARE_KEYS.includes(key));
+  if (unknown.length > 0) throw new Error(`the replay does not know the comparison ${unknown.join(', ')}`);
+  return {
+    request: toPlain(value.request ?? {}) as CaseRequest,
+    response: value.response,
+    compare,
+    settleMs: Number(value.settle_ms ?? 0),
+  };
+}

@@ -1,0 +1,51 @@
+// The three clients of examples/clients, run as the README tells a newcomer to, each against the bundled models.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { inRoot } from '../support/paths.ts';
+import { pythonSkip, runPython } from '../support/python.ts';
+import { type RunningServer, startServer } from '../support/server.ts';
+
+const run = promisify(execFile);
+const nodeMajor = Number(process.versions.node.split('.')[0]);
+
+describe('the example clients', () => {
+  let server: RunningServer;
+  let env: Record<string, string>;
+
+  before(async () => {
+    server = await startServer({ repository: inRoot('examples', 'models') });
+    env = { NEREID_URL: server.httpAddress };
+  });
+  after(() => server?.stop());
+
+  test('classify.sh reads a seven', {
+    skip: process.platform === 'win32' && 'needs a POSIX shell',
+  }, async () => {
+    const { stdout } = await run(inRoot('examples', 'clients', 'classify.sh'), ['seven'], {
+      env: { ...process.env, ...env },
+    });
+    const answer = JSON.parse(stdout) as { outputs: { data: string[] }[] };
+    assert.match(answer.outputs[0]?.data[0] ?? '', /:7:seven$/);
+  });
+
+  test('classify.py reads a seven and a two', { skip: pythonSkip }, async () => {
+    const images = ['examples/images/seven.png', 'examples/images/two.png'];
+    const { code, output } = await runPython({
+      script: '../examples/clients/classify.py',
+      args: images,
+      env,
+    });
+    assert.equal(code, 0, output);
+    assert.match(output, /seven\.png\n {2}seven [\s\S]*two\.png\n {2}two /);
+  });
+
+  test('classify.ts reads a seven', {
+    skip: nodeMajor < 22 && `node ${process.versions.node} cannot run TypeScript`,
+  }, async () => {
+    const args = ['--experimental-strip-types', 'examples/clients/classify.ts', 'examples/images/seven.png'];
+    const { stdout } = await run(process.execPath, args, { cwd: inRoot(), env: { ...process.env, ...env } });
+    assert.match(stdout, /seven\.png\n {2}seven /);
+  });
+});
