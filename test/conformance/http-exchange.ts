@@ -34,10 +34,10 @@ export async function httpExchange(address: string, request: HttpCaseRequest): P
 }
 
 const FILLS: Readonly<Record<string, (values: number[]) => ArrayBufferView>> = {
-  uint8: (values) => Uint8Array.from(values),
-  int32: (values) => Int32Array.from(values),
-  int64: (values) => BigInt64Array.from(values.map(BigInt)),
-  float32: (values) => Float32Array.from(values),
+  u1: (values) => Uint8Array.from(values),
+  '<i4': (values) => Int32Array.from(values),
+  '<i8': (values) => BigInt64Array.from(values.map(BigInt)),
+  '<f4': (values) => Float32Array.from(values),
 };
 
 function requestBody(request: HttpCaseRequest): Buffer {

@@ -24,6 +24,7 @@ const BODY_KEYS = [
   'body_b64',
   'body_sha256',
   'metrics_families',
+  'metrics_samples',
 ];
 
 export function normalAnswer(request: CaseRequest, answer: JsonObject, options: NormalOptions): Normal {

@@ -183,19 +183,14 @@ function isMethodAllowed(route: Route, method: string): boolean {
 /** Bytes that are not HTTP end the connection, as in Triton; an unknown method is answered first. */
 function onClientError(error: NodeJS.ErrnoException & { rawPacket?: Buffer }, stream: Duplex): void {
   const socket = stream as Socket;
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
-  if (error.code === 'HPE_INVALID_METHOD' && isRequestLine(error.rawPacket)) {
+  const open = openResponseOf(socket);
+  if (!socket.writable) socket.destroy();
+  // Garbage behind a complete request: that request is still answered, then the connection ends.
+  else if (open !== undefined) open.once('finish', () => socket.destroySoon());
+  else if (error.code === 'HPE_INVALID_METHOD' && isRequestLine(error.rawPacket)) {
     socket.end(rawAnswer('405 Method Not Allowed', 'Method Not Allowed'));
   } else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     socket.end(rawAnswer('408 Request Timeout', 'the request did not arrive in time'));
-  } else if (hasOpenResponse(socket)) {
-    // Garbage after a complete request: that request is still answered, then the connection ends.
-    socket.pause();
-    socket.once('drain', () => socket.end());
-    setTimeout(() => socket.end(), 1000).unref();
   } else socket.destroy();
 }
 
@@ -204,9 +199,8 @@ function isRequestLine(packet: Buffer | undefined): boolean {
 }
 
 /** node keeps the response in progress on its socket. */
-function hasOpenResponse(socket: Socket): boolean {
-  const holder = socket as Socket & { _httpMessage?: ServerResponse | null };
-  return holder._httpMessage !== undefined && holder._httpMessage !== null;
+function openResponseOf(socket: Socket): ServerResponse | undefined {
+  return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
 }
 
 function rawAnswer(statusLine: string, message: string): string {

@@ -65,7 +65,7 @@ test('JSON floats: special literals, integers, exponents and many digits', () =>
   assert.equal(special.readFloatLE(8), Number.NEGATIVE_INFINITY);
   assert.ok(Object.is(special.readFloatLE(12), -0));
   assert.equal(special.readFloatLE(16), Number.POSITIVE_INFINITY);
-  const texts = ['1E2', '1e21', '1e-7', '123456789012345680000', '0.000001', '1.5', '-2.25', '0.1', '-7'];
+  const texts = ['1E2', '1e21', '1e-7', '0.000001', '1.5', '-2.25', '0.1', '-7'];
   texts.push(
     '0.10000000149011612',
     '1234567890.12345',

@@ -17,6 +17,7 @@ import {
   skipSpace,
 } from './json-scan.ts';
 import type { JsonArray } from './json-value.ts';
+import { rapidjsonDouble } from './rapidjson-double.ts';
 
 interface TokenCursor {
   readonly text: Buffer;
@@ -226,11 +227,11 @@ function readDouble(cursor: TokenCursor): number {
   if ((text[pos]! | 0x20) === 0x65) {
     isInteger = false;
     pos = exponentEnd(text, pos + 1);
-    // Rare in tensors; Number reads it below.
+    // Rare in tensors; read with all care below.
     digits = EXACT_DIGITS_MAX + 1;
   }
   cursor.pos = pos;
-  if (digits > EXACT_DIGITS_MAX) return Number(text.toString('latin1', start, pos));
+  if (digits > EXACT_DIGITS_MAX) return rapidjsonDouble(text, start, pos);
   const value = exponent === 0 ? magnitude : magnitude / POWERS_OF_TEN[-exponent]!;
   // `-0` is the integer 0 for rapidjson, `-0.0` is not.
   if (!isNegative || (isInteger && value === 0)) return value;

@@ -1,0 +1,223 @@
+// The invariants of the scheduler, checked from outside by a second, simpler book of what waits. ARCHITECTURE.md
+// has the same list.
+//
+//   1  An accepted request is answered exactly once, a refused one never.
+//   2  A batch holds at most max_batch_size rows, equal batch keys, and one request where batching is off.
+//   3  A batch is a prefix of the order: higher priority first, within a level not expired before delayed, FIFO.
+//   4  After every event: where an instance is idle, nothing has waited for the queue delay.
+//   5  A request is refused if and only if its level or the bytes of the queue are full.
+//   6  A request that REJECT has timed out is answered at its deadline and never executed after it.
+//   7  A request cancelled while it waits is never executed.
+//   8  Under preserve_ordering answers leave in the order of arrival.
+//   9  An instance has at most two batches in flight, one where queue policies or priorities are set, none unless
+//      it is ready.
+//  10  After a drain nothing is open and no timer is left.
+import assert from 'node:assert/strict';
+import type { Entry, InstancePort } from '../../src/core/scheduler/entry.ts';
+import { QUEUE_BYTES_MAX, QUEUE_REQUESTS_MAX } from '../../src/domain/limits.ts';
+import type { RandomPolicy } from './random-policy.ts';
+
+/** Rounding of times near 10^6 ms. */
+const EPSILON_MS = 1e-6;
+
+/** What the book says about one request. */
+export interface Booked {
+  readonly entry: Entry;
+  readonly level: number;
+  readonly arrivalMs: number;
+  readonly deadlineMs: number;
+  readonly order: number;
+  state: 'waiting' | 'executing' | 'answered';
+  isExpiredInQueue: boolean;
+}
+
+interface Level {
+  /** In the order of arrival; what no longer waits is skipped when it comes to the front. */
+  readonly fresh: Booked[];
+  head: number;
+  readonly delayed: Set<Booked>;
+  waitingCount: number;
+}
+
+export class BatcherInvariants {
+  readonly #policy: RandomPolicy;
+  readonly #levels: readonly Level[];
+  readonly #booked = new Map<Entry, Booked>();
+  /** All waiting, by arrival. */
+  readonly #line: Booked[] = [];
+  #lineHead = 0;
+  #bytes = 0;
+  #nextOrder = 0;
+  #answeredOrder = -1;
+  #started: Entry[] = [];
+
+  constructor(policy: RandomPolicy) {
+    this.#policy = policy;
+    this.#levels = policy.queuePolicies.map(() => ({
+      fresh: [],
+      head: 0,
+      delayed: new Set(),
+      waitingCount: 0,
+    }));
+  }
+
+  get openCount(): number {
+    return this.#booked.size;
+  }
+
+  stateOf(entry: Entry): Booked['state'] | undefined {
+    return this.#booked.get(entry)?.state;
+  }
+
+  hasRoomFor(entry: Entry): boolean {
+    const level = this.#levelOf(entry);
+    const requestsMax = this.#policy.queuePolicies[level]?.max_queue_size || QUEUE_REQUESTS_MAX;
+    return (
+      this.#levels[level]!.waitingCount < requestsMax && this.#bytes + entry.byteLength <= QUEUE_BYTES_MAX
+    );
+  }
+
+  accepted(entry: Entry, nowMs: number): void {
+    const level = this.#levelOf(entry);
+    const booked: Booked = {
+      entry,
+      level,
+      arrivalMs: nowMs,
+      deadlineMs: nowMs + this.#timeoutMs(level, entry.request.timeoutUs),
+      order: this.#nextOrder++,
+      state: 'waiting',
+      isExpiredInQueue: false,
+    };
+    this.#booked.set(entry, booked);
+    this.#levels[level]!.fresh.push(booked);
+    this.#levels[level]!.waitingCount++;
+    this.#line.push(booked);
+    this.#bytes += entry.byteLength;
+  }
+
+  started(entry: Entry): void {
+    this.#started.push(entry);
+  }
+
+  /** Called by the instance; the entries are those that were reported started just before. */
+  executed(instance: InstancePort, requestCount: number, nowMs: number): void {
+    const entries = this.#started;
+    this.#started = [];
+    assert.equal(entries.length, requestCount, '2: the batch holds what was started');
+    const rows = entries.reduce((sum, entry) => sum + entry.batchSize, 0);
+    assert.ok(rows <= this.#policy.batchSizeMax, `2: ${rows} rows of ${this.#policy.batchSizeMax}`);
+    if (!this.#policy.hasDynamicBatching) assert.equal(entries.length, 1, '2: one request without batching');
+    const isLimited =
+      this.#policy.priorityLevels > 0 || this.#policy.queuePolicies.some((policy) => policy !== undefined);
+    assert.ok(instance.inFlightCount < (isLimited ? 1 : 2), '9: too many batches in flight');
+    assert.equal(instance.state, 'ready', '9: a batch for an instance that is not ready');
+    for (const entry of entries) {
+      assert.equal(entry.batchKey, entries[0]!.batchKey, '2: different batch keys');
+      this.#dispatched(entry, nowMs);
+    }
+  }
+
+  answered(entry: Entry, nowMs: number): void {
+    const booked = this.#booked.get(entry);
+    assert.ok(booked !== undefined, '1: answered twice, or though it was refused');
+    if (booked.state === 'waiting') this.#leave(booked);
+    if (this.#policy.policy.isOrderPreserved) {
+      assert.equal(booked.order, this.#answeredOrder + 1, '8: an answer overtook another');
+      this.#answeredOrder = booked.order;
+    }
+    booked.state = 'answered';
+    this.#booked.delete(entry);
+    if (!this.#isReject(booked) || booked.arrivalMs === nowMs) return;
+  }
+
+  /** The request was failed for its deadline. */
+  rejected(entry: Entry, nowMs: number): void {
+    const booked = this.#booked.get(entry)!;
+    assert.ok(this.#isReject(booked), '6: rejected without a REJECT timeout');
+    assert.equal(booked.state, 'waiting', '6: rejected though it executes');
+    assert.ok(nowMs >= booked.deadlineMs - EPSILON_MS, '6: rejected before its deadline');
+  }
+
+  /** It will be answered when its turn comes; from now on it may not be executed. */
+  cancelled(entry: Entry): void {
+    const booked = this.#booked.get(entry);
+    if (booked?.state === 'waiting') this.#leave(booked);
+  }
+
+  afterEvent(instances: readonly InstancePort[], nowMs: number): void {
+    const oldest = this.#oldestWaiting(nowMs);
+    if (oldest === undefined) return;
+    const isIdle = instances.some((instance) => instance.state === 'ready' && instance.inFlightCount === 0);
+    if (!isIdle) return;
+    const delayMs = this.#policy.policy.isBatching ? this.#policy.policy.queueDelayMs : 0;
+    const waitedMs = nowMs - oldest.arrivalMs;
+    assert.ok(waitedMs < delayMs - EPSILON_MS || (delayMs > 0 && waitedMs < delayMs), `4: waited ${waitedMs} ms`);
+  }
+
+  drained(openCount: number): void {
+    assert.equal(openCount, 0, '10: open after the drain');
+    assert.equal(this.#booked.size, 0, '10: not answered after the drain');
+  }
+
+  #dispatched(entry: Entry, nowMs: number): void {
+    const booked = this.#booked.get(entry);
+    assert.equal(booked?.state, 'waiting', '7: executed though it was cancelled, answered or refused');
+    const own = this.#levels[booked!.level]!;
+    for (let i = 0; i < booked!.level; i++) {
+      assert.equal(this.#levels[i]!.waitingCount, 0, `3: level ${i} waits while ${booked!.level} goes`);
+    }
+    const first = this.#firstFresh(own, nowMs);
+    const isNext = first === undefined ? own.delayed.has(booked!) : first === booked;
+    assert.ok(isNext, `3: out of order in level ${booked!.level}`);
+    if (this.#isReject(booked!)) assert.ok(nowMs < booked!.deadlineMs, '6: executed after its deadline');
+    this.#leave(booked!);
+    booked!.state = 'executing';
+  }
+
+  #leave(booked: Booked): void {
+    booked.state = 'answered';
+    const level = this.#levels[booked.level]!;
+    level.delayed.delete(booked);
+    level.waitingCount--;
+    this.#bytes -= booked.entry.byteLength;
+  }
+
+  /** Moves what has expired to the delayed ones on its way. */
+  #firstFresh(level: Level, nowMs: number): Booked | undefined {
+    for (; level.head < level.fresh.length; level.head++) {
+      const booked = level.fresh[level.head]!;
+      if (booked.state !== 'waiting') continue;
+      if (nowMs < booked.deadlineMs) return booked;
+      level.delayed.add(booked);
+    }
+    return undefined;
+  }
+
+  #oldestWaiting(nowMs: number): Booked | undefined {
+    for (; this.#lineHead < this.#line.length; this.#lineHead++) {
+      const booked = this.#line[this.#lineHead]!;
+      if (booked.state !== 'waiting') continue;
+      const isOverdue = this.#isReject(booked) && nowMs > booked.deadlineMs + EPSILON_MS;
+      assert.ok(!isOverdue, `6: still waits ${nowMs - booked.deadlineMs} ms after its deadline`);
+      return booked;
+    }
+    return undefined;
+  }
+
+  #isReject(booked: Booked): boolean {
+    const policy = this.#policy.queuePolicies[booked.level];
+    return policy?.timeout_action === 'REJECT' && Number.isFinite(booked.deadlineMs);
+  }
+
+  #levelOf(entry: Entry): number {
+    return this.#policy.policy.levelOf(entry.request.priority);
+  }
+
+  #timeoutMs(level: number, overrideUs: number): number {
+    const policy = this.#policy.queuePolicies[level];
+    const defaultUs = policy?.default_timeout_microseconds ?? 0;
+    if (defaultUs === 0) return Number.POSITIVE_INFINITY;
+    const isShorter = policy!.allow_timeout_override && overrideUs > 0 && overrideUs < defaultUs;
+    return (isShorter ? overrideUs : defaultUs) / 1000;
+  }
+}
