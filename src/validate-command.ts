@@ -1,2 +1,91 @@
-// placeholder
-export async function validateRepository(_c: { directory: string; isPrintConfig: boolean }): Promise<number> { return 0; }
+// `nereid validate`: checks a model repository, or one model, with the code that serves, and prints the report.
+// Puts the rooms together as server.ts does; only main.ts calls it. The substance is core/repository/check-model.ts.
+
+import { stat } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { basename, dirname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { isKnownBackend, unknownBackend } from './backends/index.ts';
+import { checkModel, type ModelCheck, type ModelReport } from './core/repository/check-model.ts';
+import { TRITON_BACKEND_NAMES } from './core/repository/diagnose/explain-backend.ts';
+import { COLOURS, modelText, NO_COLOURS, totalText } from './core/repository/diagnose/report-text.ts';
+import { listVersion, type ModelDirectory, scanRepositories } from './core/repository/scan.ts';
+import { findGpus } from './lib/gpu-devices.ts';
+import { printModelConfig } from './wire/pbtxt/print-model-config.ts';
+
+const VERSION = /^[0-9]+$/;
+const MODEL_FILE = /^model\.\w+$|\.onnx$/;
+const CLEAR_LINE = '\r\u001b[2K';
+
+/** 0 when every model would be served, else 1. */
+export async function validateRepository(command: {
+  directory: string;
+  isPrintConfig: boolean;
+}): Promise<number> {
+  // With --print-config standard output is for the configs alone, so that it can be piped.
+  const page = command.isPrintConfig ? process.stderr : process.stdout;
+  // A reader such as head may leave early; the exit code still tells the result.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+  const models = await findModels(command.directory);
+  if (typeof models === 'string') {
+    page.write(`${models}\n`);
+    return 1;
+  }
+  const check = createCheck();
+  const isColoured = page.isTTY && !process.env.NO_COLOR;
+  const nameWidth = Math.max(...models.map((model) => model.name.length));
+  const layout = { nameWidth, paint: isColoured ? COLOURS : NO_COLOURS };
+  const reports: ModelReport[] = [];
+  for (const model of models) {
+    if (page.isTTY) page.write(`checking ${model.name} (${reports.length + 1} of ${models.length}) …`);
+    const report = await checkModel(model, check);
+    reports.push(report);
+    page.write(`${page.isTTY ? CLEAR_LINE : ''}${modelText(report, layout)}`);
+    if (command.isPrintConfig && report.served !== undefined) {
+      process.stdout.write(`# ${model.name}/config.pbtxt\n${printModelConfig(report.served.config)}\n`);
+    }
+  }
+  page.write(totalText(reports));
+  return reports.every((report) => report.problems.length === 0) ? 0 : 1;
+}
+
+/** The models of a repository, or the one model whose directory was given; a text when there is none. */
+async function findModels(directory: string): Promise<ModelDirectory[] | string> {
+  const info = await stat(directory).catch(() => undefined);
+  if (info === undefined) return `${directory} does not exist`;
+  if (!info.isDirectory())
+    return `${directory} is a file; give the model's directory or the repository above it`;
+  const path = directory.replace(/(?<=.)\/+$/, '');
+  const entries = await listVersion(path);
+  const name = basename(resolve(path));
+  const hasModelFile = entries.some((entry) => MODEL_FILE.test(entry.name));
+  if (hasModelFile && VERSION.test(name)) {
+    return `${directory} is a version of a model; validate the model: nereid validate ${dirname(resolve(path))}`;
+  }
+  const isModel = entries.some(
+    (entry) => entry.name === 'config.pbtxt' || (entry.isDirectory && VERSION.test(entry.name)),
+  );
+  if (isModel || hasModelFile) return [{ name, path }];
+  const models = [...(await scanRepositories([path])).values()].flat();
+  if (models.length > 0) return models;
+  return (
+    `${directory} holds no model. A repository looks like this:\n` +
+    '  <repository>/<model>/config.pbtxt      may be left out for ONNX models\n' +
+    '  <repository>/<model>/1/model.onnx'
+  );
+}
+
+function createCheck(): ModelCheck {
+  const hostFile = fileURLToPath(new URL('./host.js', import.meta.url));
+  return {
+    isAutoComplete: true,
+    gpuIds: findGpus(),
+    coreCount: availableParallelism(),
+    backends: TRITON_BACKEND_NAMES.filter(isKnownBackend),
+    backendConfigOf: () => ({}),
+    hostCommandOf: (backend) => {
+      if (!isKnownBackend(backend)) throw unknownBackend(backend);
+      return { file: process.execPath, args: [hostFile] };
+    },
+  };
+}

@@ -23,10 +23,12 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   analyzer: ['client', 'domain', 'lib'],
 };
 /** These put the rooms together and see all of them. */
-const ENTRIES = ['src/main.ts', 'src/server.ts', 'src/host.ts'];
+const ENTRIES = ['src/main.ts', 'src/server.ts', 'src/host.ts', 'src/startup-tables.ts', 'src/validate-command.ts'];
 /** Folders of these rooms are strangers to each other; index.ts of such a room lists them. */
 const ROOMS_OF_STRANGERS = ['backends', 'frontend'];
 const LINES_MAX = 350;
+/** A list of cases may be long where code may not. */
+const TEST_LINES_MAX = 700;
 const LINES_EXCEPTIONS: readonly string[] = [];
 const VAGUE_NAME = /^(?:utils?|helpers?|common|misc|manager)$/;
 
@@ -129,7 +131,8 @@ function isImportAllowed(path: string, target: string): boolean {
 
 describe('files', () => {
   test('of src open with a comment that says what they own', () => {
-    const bare = sources.filter(({ text }) => !/^(?:#!.*\n)?(?:\/\/ |\/\*)/.test(text));
+    const owners = sources.filter(({ path }) => !path.endsWith('.test.ts'));
+    const bare = owners.filter(({ text }) => !/^(?:#!.*\n)?(?:\/\/ |\/\*)/.test(text));
     assert.deepEqual(
       bare.map(({ path }) => path),
       [],
@@ -148,10 +151,11 @@ describe('files', () => {
     );
   });
 
-  test(`are shorter than ${LINES_MAX} lines`, () => {
+  test(`are shorter than ${LINES_MAX} lines, lists of test cases than ${TEST_LINES_MAX}`, () => {
     const long = complaints(ours, ({ path, text }) => {
       const lines = text.split('\n').length;
-      return lines < LINES_MAX || LINES_EXCEPTIONS.includes(path) ? undefined : `${lines} lines`;
+      const linesMax = path.endsWith('.test.ts') ? TEST_LINES_MAX : LINES_MAX;
+      return lines < linesMax || LINES_EXCEPTIONS.includes(path) ? undefined : `${lines} lines`;
     });
     assert.deepEqual(long, []);
   });

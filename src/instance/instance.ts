@@ -92,6 +92,8 @@ export class Instance {
   /** Starts the host and loads the model file; returns the config as the backend completed it. */
   async load(): Promise<ModelConfig> {
     this.#host = await this.#launch();
+    // Another instance of the model may have failed meanwhile, and this one was told to end.
+    if (this.#state === 'stopped') this.#host.kill('the model is not loaded');
     return this.#host.load(this.#options.load);
   }
 

@@ -17,9 +17,6 @@ import type { Entry, InstancePort } from '../../src/core/scheduler/entry.ts';
 import { QUEUE_BYTES_MAX, QUEUE_REQUESTS_MAX } from '../../src/domain/limits.ts';
 import type { RandomPolicy } from './random-policy.ts';
 
-/** Rounding of times near 10^6 ms. */
-const EPSILON_MS = 1e-6;
-
 /** What the book says about one request. */
 export interface Booked {
   readonly entry: Entry;
@@ -27,8 +24,15 @@ export interface Booked {
   readonly arrivalMs: number;
   readonly deadlineMs: number;
   readonly order: number;
-  state: 'waiting' | 'executing' | 'answered';
-  isExpiredInQueue: boolean;
+  /** Left: cancelled or rejected; under preserve_ordering the answer may still have to wait for its turn. */
+  state: 'waiting' | 'executing' | 'left';
+  isDelayed: boolean;
+}
+
+/** Requests with the same timeout: their deadlines come in the order of arrival. */
+interface Deadlines {
+  readonly line: Booked[];
+  head: number;
 }
 
 interface Level {
@@ -46,6 +50,7 @@ export class BatcherInvariants {
   /** All waiting, by arrival. */
   readonly #line: Booked[] = [];
   #lineHead = 0;
+  readonly #deadlines = new Map<number, Deadlines>();
   #bytes = 0;
   #nextOrder = 0;
   #answeredOrder = -1;
@@ -79,15 +84,21 @@ export class BatcherInvariants {
 
   accepted(entry: Entry, nowMs: number): void {
     const level = this.#levelOf(entry);
+    const timeoutMs = this.#timeoutMs(level, entry.request.timeoutUs);
     const booked: Booked = {
       entry,
       level,
       arrivalMs: nowMs,
-      deadlineMs: nowMs + this.#timeoutMs(level, entry.request.timeoutUs),
+      deadlineMs: nowMs + timeoutMs,
       order: this.#nextOrder++,
       state: 'waiting',
-      isExpiredInQueue: false,
+      isDelayed: false,
     };
+    if (Number.isFinite(timeoutMs)) {
+      const deadlines = this.#deadlines.get(timeoutMs) ?? { line: [], head: 0 };
+      deadlines.line.push(booked);
+      this.#deadlines.set(timeoutMs, deadlines);
+    }
     this.#booked.set(entry, booked);
     this.#levels[level]!.fresh.push(booked);
     this.#levels[level]!.waitingCount++;
@@ -103,6 +114,7 @@ export class BatcherInvariants {
   executed(instance: InstancePort, requestCount: number, nowMs: number): void {
     const entries = this.#started;
     this.#started = [];
+    this.#passDeadlines(nowMs);
     assert.equal(entries.length, requestCount, '2: the batch holds what was started');
     const rows = entries.reduce((sum, entry) => sum + entry.batchSize, 0);
     assert.ok(rows <= this.#policy.batchSizeMax, `2: ${rows} rows of ${this.#policy.batchSizeMax}`);
@@ -117,25 +129,22 @@ export class BatcherInvariants {
     }
   }
 
-  answered(entry: Entry, nowMs: number): void {
+  answered(entry: Entry): void {
     const booked = this.#booked.get(entry);
     assert.ok(booked !== undefined, '1: answered twice, or though it was refused');
     if (booked.state === 'waiting') this.#leave(booked);
-    if (this.#policy.policy.isOrderPreserved) {
-      assert.equal(booked.order, this.#answeredOrder + 1, '8: an answer overtook another');
-      this.#answeredOrder = booked.order;
-    }
-    booked.state = 'answered';
     this.#booked.delete(entry);
-    if (!this.#isReject(booked) || booked.arrivalMs === nowMs) return;
+    if (!this.#policy.policy.isOrderPreserved) return;
+    assert.equal(booked.order, this.#answeredOrder + 1, '8: an answer overtook another');
+    this.#answeredOrder = booked.order;
   }
 
-  /** The request was failed for its deadline. */
+  /** About to be answered, because its timeout has passed. */
   rejected(entry: Entry, nowMs: number): void {
-    const booked = this.#booked.get(entry)!;
-    assert.ok(this.#isReject(booked), '6: rejected without a REJECT timeout');
-    assert.equal(booked.state, 'waiting', '6: rejected though it executes');
-    assert.ok(nowMs >= booked.deadlineMs - EPSILON_MS, '6: rejected before its deadline');
+    const booked = this.#booked.get(entry);
+    assert.ok(booked !== undefined && this.#isReject(booked), '6: rejected without a REJECT timeout');
+    assert.notEqual(booked.state, 'executing', '6: rejected though it executes');
+    assert.ok(nowMs >= booked.deadlineMs, '6: rejected before its deadline');
   }
 
   /** It will be answered when its turn comes; from now on it may not be executed. */
@@ -145,17 +154,18 @@ export class BatcherInvariants {
   }
 
   afterEvent(instances: readonly InstancePort[], nowMs: number): void {
-    const oldest = this.#oldestWaiting(nowMs);
+    this.#passDeadlines(nowMs);
+    const oldest = this.#oldestWaiting();
     if (oldest === undefined) return;
     const isIdle = instances.some((instance) => instance.state === 'ready' && instance.inFlightCount === 0);
     if (!isIdle) return;
     const delayMs = this.#policy.policy.isBatching ? this.#policy.policy.queueDelayMs : 0;
-    const waitedMs = nowMs - oldest.arrivalMs;
-    assert.ok(waitedMs < delayMs - EPSILON_MS || (delayMs > 0 && waitedMs < delayMs), `4: waited ${waitedMs} ms`);
+    assert.ok(nowMs < oldest.arrivalMs + delayMs, `4: waits since ${nowMs - oldest.arrivalMs} ms`);
   }
 
-  drained(openCount: number): void {
-    assert.equal(openCount, 0, '10: open after the drain');
+  drained(batcher: { openCount: number; timerCount: number }): void {
+    assert.equal(batcher.openCount, 0, '10: open after the drain');
+    assert.equal(batcher.timerCount, 0, '10: a timer is left after the drain');
     assert.equal(this.#booked.size, 0, '10: not answered after the drain');
   }
 
@@ -166,7 +176,7 @@ export class BatcherInvariants {
     for (let i = 0; i < booked!.level; i++) {
       assert.equal(this.#levels[i]!.waitingCount, 0, `3: level ${i} waits while ${booked!.level} goes`);
     }
-    const first = this.#firstFresh(own, nowMs);
+    const first = this.#firstFresh(own);
     const isNext = first === undefined ? own.delayed.has(booked!) : first === booked;
     assert.ok(isNext, `3: out of order in level ${booked!.level}`);
     if (this.#isReject(booked!)) assert.ok(nowMs < booked!.deadlineMs, '6: executed after its deadline');
@@ -175,31 +185,43 @@ export class BatcherInvariants {
   }
 
   #leave(booked: Booked): void {
-    booked.state = 'answered';
+    booked.state = 'left';
     const level = this.#levels[booked.level]!;
     level.delayed.delete(booked);
     level.waitingCount--;
     this.#bytes -= booked.entry.byteLength;
   }
 
-  /** Moves what has expired to the delayed ones on its way. */
-  #firstFresh(level: Level, nowMs: number): Booked | undefined {
+  #firstFresh(level: Level): Booked | undefined {
     for (; level.head < level.fresh.length; level.head++) {
       const booked = level.fresh[level.head]!;
-      if (booked.state !== 'waiting') continue;
-      if (nowMs < booked.deadlineMs) return booked;
-      level.delayed.add(booked);
+      if (booked.state === 'waiting' && !booked.isDelayed) return booked;
     }
     return undefined;
   }
 
-  #oldestWaiting(nowMs: number): Booked | undefined {
+  /** What still waits at its deadline is answered by now, or goes behind the others of its level. */
+  #passDeadlines(nowMs: number): void {
+    for (const deadlines of this.#deadlines.values()) {
+      const { line } = deadlines;
+      for (; deadlines.head < line.length && line[deadlines.head]!.deadlineMs <= nowMs; deadlines.head++) {
+        const booked = line[deadlines.head]!;
+        if (booked.state !== 'waiting') continue;
+        if (this.#isReject(booked)) {
+          assert.ok(booked.entry.isAnswered, `6: still waits ${nowMs - booked.deadlineMs} ms after its deadline`);
+          this.#leave(booked);
+        } else {
+          booked.isDelayed = true;
+          this.#levels[booked.level]!.delayed.add(booked);
+        }
+      }
+    }
+  }
+
+  #oldestWaiting(): Booked | undefined {
     for (; this.#lineHead < this.#line.length; this.#lineHead++) {
       const booked = this.#line[this.#lineHead]!;
-      if (booked.state !== 'waiting') continue;
-      const isOverdue = this.#isReject(booked) && nowMs > booked.deadlineMs + EPSILON_MS;
-      assert.ok(!isOverdue, `6: still waits ${nowMs - booked.deadlineMs} ms after its deadline`);
-      return booked;
+      if (booked.state === 'waiting') return booked;
     }
     return undefined;
   }

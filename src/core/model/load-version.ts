@@ -11,7 +11,11 @@ import type { LoadMessage } from '../../instance/protocol.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
 import { normalizeConfig, normalizeInstanceGroups } from '../repository/normalize-config.ts';
-import { validateInstanceGroups, validateIoConfig, validateModelConfig } from '../repository/validate-config.ts';
+import {
+  validateInstanceGroups,
+  validateIoConfig,
+  validateModelConfig,
+} from '../repository/validate-config.ts';
 import type { Batcher } from '../scheduler/batcher.ts';
 import type { MetricsRegistry } from '../stats/metrics-registry.ts';
 import { ModelStats } from '../stats/model-stats.ts';
@@ -85,7 +89,7 @@ export async function loadVersion(source: VersionSource, environment: LoadEnviro
 }
 
 /** The first instance completes the config; the others start from the finished one, side by side. */
-async function startInstances(
+export async function startInstances(
   given: ModelConfig,
   source: VersionSource,
   instances: readonly Instance[],
@@ -125,7 +129,7 @@ function takeCompleted(given: ModelConfig, completed: ModelConfig): ModelConfig 
   return config;
 }
 
-function refuseUnsupported(config: ModelConfig): void {
+export function refuseUnsupported(config: ModelConfig): void {
   if (config.sequence_batching !== undefined) {
     throw unsupported(`model '${config.name}' uses sequence_batching, which this version does not serve yet`);
   }
@@ -134,9 +138,9 @@ function refuseUnsupported(config: ModelConfig): void {
   }
 }
 
-function loadMessageOf(
+export function loadMessageOf(
   source: VersionSource,
-  environment: LoadEnvironment,
+  environment: Pick<LoadEnvironment, 'isAutoComplete' | 'backendConfigOf'>,
   placement: LoadMessage['placement'],
 ): LoadMessage {
   return {
@@ -164,7 +168,8 @@ function createLink(
       onReply: (_instance, reply) => link.batcher?.onReply(reply),
       onLost: (_instance, batchIds, error) => link.batcher?.onLost(batchIds, error),
       onStateChange: () => link.batcher?.onInstanceChange(),
-      onLog: (instance, level, message) => write(log, level, `${source.config.name} ${instance.name}: ${message}`),
+      onLog: (instance, level, message) =>
+        write(log, level, `${source.config.name} ${instance.name}: ${message}`),
     },
   };
   return link;

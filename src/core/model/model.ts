@@ -43,6 +43,7 @@ export class Model implements ModelView, EntryOwner {
   readonly #labels: Labels;
   readonly #clock: Clock;
   readonly #batcher: Batcher;
+  #unloaded: Promise<void> | undefined;
   readonly #rules: { modelName: string; maxBatchSize: number; tensors: TensorTable };
 
   constructor(options: ModelOptions) {
@@ -160,8 +161,13 @@ export class Model implements ModelView, EntryOwner {
     );
   }
 
-  /** Ends the instances once nothing is open; new requests are refused from now on. */
-  async unload(): Promise<void> {
+  /** Ends the instances once nothing is open; new requests are refused from now on. May be asked for twice. */
+  unload(): Promise<void> {
+    this.#unloaded ??= this.#drainAndStop();
+    return this.#unloaded;
+  }
+
+  async #drainAndStop(): Promise<void> {
     await this.#batcher.drain();
     await Promise.all(this.instances.map((instance) => instance.stop()));
     this.stats.remove();

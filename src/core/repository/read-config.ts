@@ -58,7 +58,8 @@ async function readConfigFile(directory: ModelDirectory, rules: ConfigRules): Pr
   throw internal(`failed to open text file for read ${paths.at(-1)}: No such file or directory`);
 }
 
-async function readText(path: string): Promise<string | undefined> {
+/** Undefined when there is no such file. */
+export async function readText(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
   } catch (thrown) {

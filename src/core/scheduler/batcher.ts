@@ -68,7 +68,7 @@ export class Batcher {
   /** Requests not yet answered, waiting or executing. */
   get openCount(): number {
     let count = this.#queue.waitingCount;
-    for (const payload of this.#payloads.values()) count += payload.entries.length;
+    for (const payload of this.#payloads.values()) count += payload.entries.length - payload.cancelledCount;
     return count;
   }
 

@@ -39,6 +39,8 @@ export function formBatch(queue: QueueView, policy: BatchPolicy, nowMs: number):
   if (!policy.isBatching) return { take: head + 1, waitUntilMs: nowMs };
 
   let size = first.batchSize;
+  // With priorities or delayed requests the head need not be the one that waits longest.
+  let oldestMs = first.queueStartMs;
   let take = head + 1;
   let preferredTake = policy.preferredSizes.has(size) ? take : 0;
   let canGrow = size < policy.batchSizeMax;
@@ -52,15 +54,17 @@ export function formBatch(queue: QueueView, policy: BatchPolicy, nowMs: number):
     }
     if (grown > policy.preferredSizeMax && preferredTake === 0) preferredTake = take;
     size = grown;
+    if (next.queueStartMs < oldestMs) oldestMs = next.queueStartMs;
     take = i + 1;
     if (policy.preferredSizes.has(size)) preferredTake = take;
   }
 
-  const isDelayExceeded = policy.queueDelayMs > 0 && nowMs - first.queueStartMs >= policy.queueDelayMs;
+  const delayEndMs = oldestMs + policy.queueDelayMs;
+  const isDelayExceeded = policy.queueDelayMs > 0 && nowMs >= delayEndMs;
   if (preferredTake > 0 && !isDelayExceeded) return { take: preferredTake, waitUntilMs: nowMs };
   const isFull = !canGrow || size >= policy.preferredSizeMax;
   if (isFull || isDelayExceeded || policy.queueDelayMs === 0) return { take, waitUntilMs: nowMs };
-  return { take: 0, waitUntilMs: first.queueStartMs + policy.queueDelayMs };
+  return { take: 0, waitUntilMs: delayEndMs };
 }
 
 function firstWaiting(queue: QueueView): number {

@@ -35,6 +35,9 @@ export function toQueuePolicy(policy: ModelQueuePolicy | undefined): QueuePolicy
   };
 }
 
+/** Places of answered entries that a level keeps beyond the number of waiting ones before it is swept. */
+const ANSWERED_PLACES_MAX = 64;
+
 export class RequestQueue {
   readonly #levels: readonly Level[];
   #byteCount = 0;
@@ -93,6 +96,16 @@ export class RequestQueue {
 
   /** An entry in the queue was answered without being taken; its place is freed when the walk passes it. */
   forget(entry: Entry): void {
+    const level = this.#levels[entry.level]!;
+    this.#release(entry);
+    // Clients that come and go while no instance is free must not fill the memory.
+    if (level.fresh.size + level.delayed.size > 2 * level.waitingCount + ANSWERED_PLACES_MAX) {
+      sweep(level.fresh);
+      sweep(level.delayed);
+    }
+  }
+
+  #release(entry: Entry): void {
     this.#levels[entry.level]!.waitingCount--;
     this.#byteCount -= entry.byteLength;
   }
@@ -106,7 +119,7 @@ export class RequestQueue {
         for (; left > 0 && fifo.size > 0; left--) {
           const entry = fifo.popFront()!;
           if (entry.isAnswered) continue;
-          this.forget(entry);
+          this.#release(entry);
           taken.push(entry);
         }
       }
@@ -139,12 +152,19 @@ export class RequestQueue {
           entry.deadlineMs = Number.POSITIVE_INFINITY;
           level.delayed.pushBack(entry);
         } else {
-          this.forget(entry);
+          this.#release(entry);
           rejected.push(entry);
         }
       }
     }
     return rejected;
+  }
+}
+
+function sweep(fifo: Deque<Entry>): void {
+  for (let left = fifo.size; left > 0; left--) {
+    const entry = fifo.popFront()!;
+    if (!entry.isAnswered) fifo.pushBack(entry);
   }
 }
 

@@ -17,6 +17,7 @@ import { findRoute, type Route } from './router.ts';
 import type { HttpServices, RestrictedCategory } from './services.ts';
 
 const BACKLOG = 1024;
+const IDLE_SWEEP_MS = 50;
 
 export interface HttpFrontend {
   readonly port: number;
@@ -70,9 +71,14 @@ function listenOn(
   });
 }
 
+/** Connections that are answering end when they fall idle. */
 function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
-    server.close(() => resolve());
+    const sweep = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
+    server.close(() => {
+      clearInterval(sweep);
+      resolve();
+    });
     server.closeIdleConnections();
   });
 }

@@ -7,31 +7,41 @@ import { StatusError } from '../../domain/status.ts';
 import type { OutputTensor } from '../../domain/tensor.ts';
 import { decodeInferRequest } from '../../wire/v2-json/decode-infer-request.ts';
 import { encodeInferResponse } from '../../wire/v2-json/encode-infer-response.ts';
-import { type JsonTask, type JsonTaskResult, type PlainModelView, toBuffer } from './json-thread.ts';
+import { type JsonTask, type JsonTaskResult, ownedBuffers, type PlainModelView, toBuffer } from './json-thread.ts';
 
 parentPort?.on('message', (task: JsonTask) => {
-  parentPort?.postMessage(resultOf(task));
+  const { result, made } = resultOf(task);
+  parentPort?.postMessage(result, ownedBuffers(made));
 });
 
-function resultOf(task: JsonTask): JsonTaskResult {
+/** `made` are the buffers in the result. */
+interface Outcome {
+  readonly result: JsonTaskResult;
+  readonly made: readonly Buffer[];
+}
+
+function resultOf(task: JsonTask): Outcome {
   try {
-    return { id: task.id, isOk: true, value: run(task) };
+    const { value, made } = run(task);
+    return { result: { id: task.id, isOk: true, value }, made };
   } catch (thrown) {
     const error = StatusError.from(thrown);
-    return { id: task.id, isOk: false, code: error.code, message: error.message };
+    return { result: { id: task.id, isOk: false, code: error.code, message: error.message }, made: [] };
   }
 }
 
-function run(task: JsonTask): unknown {
+function run(task: JsonTask): { value: unknown; made: readonly Buffer[] } {
   const model = toView(task.options.model);
   if (task.kind === 'decode') {
     const body = task.options.body.map(toBuffer);
-    return decodeInferRequest({ ...task.options, body, model });
+    const value = decodeInferRequest({ ...task.options, body, model });
+    return { value, made: value.request.inputs.flatMap((input) => input.data) };
   }
   const response: InferResponse = { ...task.response, outputs: task.response.outputs.map(withBuffers) };
   const { idBytes } = task.options;
   const idBuffer = idBytes === undefined ? undefined : toBuffer(idBytes);
-  return encodeInferResponse(response, { ...task.options, model, idBytes: idBuffer });
+  const value = encodeInferResponse(response, { ...task.options, model, idBytes: idBuffer });
+  return { value, made: value.parts };
 }
 
 function toView(plain: PlainModelView): ModelView {

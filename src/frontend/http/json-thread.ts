@@ -80,7 +80,9 @@ export class JsonThread {
   #run(task: JsonTask): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.#pending.set(task.id, { resolve, reject });
-      this.#ensureWorker().postMessage(task);
+      // A request's body is nobody else's, so it moves over; an answer's tensors may share a host's frame.
+      const moved = task.kind === 'decode' ? ownedBuffers(task.options.body) : [];
+      this.#ensureWorker().postMessage(task, moved);
     });
   }
 
@@ -108,6 +110,15 @@ export class JsonThread {
     this.#pending.clear();
     for (const pending of lost) pending.reject(unavailable(`the thread for large JSON failed: ${reason}`));
   }
+}
+
+/** The memory of buffers that are all of it, which can be moved to another thread instead of being copied. */
+export function ownedBuffers(buffers: readonly Uint8Array[]): ArrayBuffer[] {
+  const owned = new Set<ArrayBuffer>();
+  for (const { buffer, byteLength } of buffers) {
+    if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) owned.add(buffer);
+  }
+  return [...owned];
 }
 
 /** Structured clone turns a Buffer into a Uint8Array. */

@@ -1,0 +1,133 @@
+// The ledger: one JSON line per run in ledger.jsonl, and what people read, LEDGER.md and ledger.svg, drawn anew from
+// all lines each time. Old lines are never changed.
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { drawChart } from './chart.mjs';
+import { ROOT, readOnnxRuntimeVersion } from './environment.mjs';
+
+const BENCH = dirname(fileURLToPath(import.meta.url));
+const LEDGER = join(BENCH, 'ledger.jsonl');
+const GIB = 1024 ** 3;
+
+export function describeRun({ options, environment, points }) {
+  return {
+    date: new Date().toISOString(),
+    commit: readCommit(),
+    machine: {
+      cpu: cpus()[0]?.model.trim() ?? 'unknown',
+      coreCount: availableParallelism(),
+      memoryGib: Math.round(totalmem() / GIB),
+      os: `${type()} ${release()}`,
+      node: process.version,
+    },
+    versions: {
+      onnxruntimeNereid: readOnnxRuntimeVersion(),
+      onnxruntimeTriton: environment.onnxruntime,
+      python: environment.tag,
+      triton: environment.tritonVersion,
+    },
+    rounds: options.rounds,
+    points,
+  };
+}
+
+/** A plus sign says that the tree held changes that no commit has. */
+function readCommit() {
+  const git = (...args) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
+  try {
+    return git('rev-parse', '--short=10', 'HEAD') + (git('status', '--porcelain') === '' ? '' : '+');
+  } catch {
+    // An unpacked archive has no history.
+    return 'unknown';
+  }
+}
+
+export function writeLedger(row) {
+  appendFileSync(LEDGER, `${JSON.stringify(row)}\n`);
+  const rows = readFileSync(LEDGER, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  writeFileSync(join(BENCH, 'LEDGER.md'), renderLedger(rows));
+  writeFileSync(join(BENCH, 'ledger.svg'), drawChart(row));
+}
+
+export function renderLedger(rows) {
+  const opening = [
+    '# Ledger',
+    '',
+    'Nereid beside the real Triton, measured by `npm run bench`; [README.md](README.md) says how. Newest first.',
+    'This page and the picture are drawn from `ledger.jsonl`; do not edit them.',
+    '',
+    '![The newest run](ledger.svg)',
+    '',
+  ];
+  return [...opening, ...[...rows].reverse().flatMap(renderRow)].join('\n');
+}
+
+function renderRow({ date, commit, machine, versions, rounds, points }) {
+  return [
+    `## ${date.slice(0, 16).replace('T', ' ')} UTC · ${commit}`,
+    '',
+    `${machine.coreCount} cores, ${machine.cpu}, ${machine.memoryGib} GiB, ${machine.os}, Node ${machine.node}; ` +
+      `Triton ${versions.triton}, Python ${versions.python}, ` +
+      `ONNX Runtime ${versions.onnxruntimeNereid} (Nereid) and ${versions.onnxruntimeTriton} (Triton); ` +
+      `medians of ${rounds} round${rounds === 1 ? '' : 's'}.`,
+    '',
+    ...renderTable(points),
+    '',
+  ];
+}
+
+/** Markdown that also reads well in a terminal. */
+export function renderTable(points) {
+  const header = [
+    'model',
+    'concurrency',
+    'server',
+    'infer/s',
+    'p50 ms',
+    'p95 ms',
+    'p99 ms',
+    'ratio (spread)',
+  ];
+  const lines = points.flatMap((point) =>
+    ['nereid', 'triton'].flatMap((server) =>
+      point[server] === undefined ? [] : [renderLine({ point, server, ratio: point.ratio })],
+    ),
+  );
+  const widths = header.map((title, i) => Math.max(title.length, ...lines.map((cells) => cells[i].length)));
+  const isText = (i) => i === 0 || i === 2;
+  const join = (cells) =>
+    `| ${cells.map((cell, i) => (isText(i) ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join(' | ')} |`;
+  const rule = `|${widths.map((width, i) => (isText(i) ? '-'.repeat(width + 2) : `${'-'.repeat(width + 1)}:`)).join('|')}|`;
+  return [join(header), rule, ...lines.map(join)];
+}
+
+function renderLine({ point, server, ratio }) {
+  const { inferPerS, p50Us, p95Us, p99Us, unstableCount } = point[server];
+  const spread = ratio === undefined || server !== 'nereid' ? '' : formatRatio(ratio);
+  // A star marks points whose windows never agreed; their median is less sure.
+  const mark = unstableCount > 0 ? '*' : '';
+  const latencies = [p50Us, p95Us, p99Us].map((us) => formatNumber(us / 1000));
+  return [
+    point.model,
+    String(point.concurrency),
+    server,
+    formatNumber(inferPerS) + mark,
+    ...latencies,
+    spread,
+  ];
+}
+
+export function formatRatio({ median, min, max }) {
+  return `${median.toFixed(2)}x (${min.toFixed(2)}–${max.toFixed(2)})`;
+}
+
+export function formatNumber(value) {
+  if (value >= 100) return value.toFixed(0);
+  return value >= 10 ? value.toFixed(1) : value.toFixed(2);
+}

@@ -1,0 +1,135 @@
+"""Makes the models of the bench: make-models.py FOLDER writes FOLDER/nereid and FOLDER/triton.
+
+Both repositories hold the same ONNX files and the same batching settings. In nereid/ they are served by the
+onnxruntime backend; in triton/ by the Python backend with triton-model.py. The weights are random with a fixed seed.
+"""
+import os
+import shutil
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+OPSET = 17
+IR_VERSION = 8
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Graph:
+    """Collects nodes and weights; every method returns the name of the tensor it has made."""
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+        self.nodes = []
+        self.weights = []
+
+    def weight(self, values):
+        name = "w%d" % len(self.weights)
+        self.weights.append(numpy_helper.from_array(np.ascontiguousarray(values, dtype=np.float32), name))
+        return name
+
+    def node(self, kind, inputs, output=None, **attributes):
+        output = output or "t%d" % len(self.nodes)
+        self.nodes.append(helper.make_node(kind, inputs, [output], **attributes))
+        return output
+
+    def normal(self, shape, fan_in):
+        # He's rule keeps the activations of a deep ReLU network at one scale, far from denormals and infinities.
+        return self.random.standard_normal(shape) * np.sqrt(2.0 / fan_in)
+
+    def dense(self, source, inputs, outputs, output=None):
+        weight = self.weight(self.normal((inputs, outputs), inputs))
+        return self.node("Gemm", [source, weight, self.weight(np.zeros(outputs))], output)
+
+    def conv_norm(self, source, channels, size, stride, gamma=1.0):
+        """source is (tensor, channels); a convolution and its batch normalisation, as training leaves them."""
+        tensor, inputs = source
+        weight = self.weight(self.normal((channels, inputs, size, size), inputs * size * size))
+        pad = size // 2
+        tensor = self.node("Conv", [tensor, weight], kernel_shape=[size, size], strides=[stride, stride],
+                           pads=[pad] * 4)
+        ones, zeros = np.ones(channels), np.zeros(channels)
+        scale = [self.weight(ones * gamma), self.weight(zeros), self.weight(zeros), self.weight(ones)]
+        return self.node("BatchNormalization", [tensor, *scale], epsilon=1e-5), channels
+
+    def relu(self, source):
+        return self.node("Relu", [source[0]]), source[1]
+
+    def model(self, name, input_shape, output_shape):
+        graph = helper.make_graph(
+            self.nodes, name,
+            [helper.make_tensor_value_info("INPUT", TensorProto.FLOAT, ["batch", *input_shape])],
+            [helper.make_tensor_value_info("OUTPUT", TensorProto.FLOAT, ["batch", *output_shape])],
+            self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
+        model.ir_version = IR_VERSION
+        onnx.checker.check_model(model)
+        return model
+
+
+def make_mlp():
+    graph = Graph(seed=1)
+    hidden = graph.node("Relu", [graph.dense("INPUT", 64, 64)])
+    graph.dense(hidden, 64, 10, output="OUTPUT")
+    return graph.model("mlp", [64], [10])
+
+
+def bottleneck(graph, source, width, stride):
+    """1x1, 3x3, 1x1 and the way around them; version 1 of ResNet puts the stride into the first one."""
+    deep = graph.relu(graph.conv_norm(source, width, 1, stride))
+    deep = graph.relu(graph.conv_norm(deep, width, 3, 1))
+    # A small last scale keeps the sum of sixteen blocks bounded without trained statistics.
+    deep = graph.conv_norm(deep, 4 * width, 1, 1, gamma=0.2)
+    if source[1] != 4 * width:
+        source = graph.conv_norm(source, 4 * width, 1, stride)
+    return graph.relu((graph.node("Add", [deep[0], source[0]]), 4 * width))
+
+
+def make_convnet():
+    """ResNet-50 v1: 25.6 million parameters, about 4 GFLOP (multiply-adds) for a picture of 224 by 224."""
+    graph = Graph(seed=2)
+    tensor = graph.relu(graph.conv_norm(("INPUT", 3), 64, 7, 2))
+    tensor = (graph.node("MaxPool", [tensor[0]], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4), 64)
+    for stage, blocks in enumerate([3, 4, 6, 3]):
+        for block in range(blocks):
+            tensor = bottleneck(graph, tensor, 64 << stage, 2 if stage > 0 and block == 0 else 1)
+    pooled = graph.node("Flatten", [graph.node("GlobalAveragePool", [tensor[0]])])
+    graph.dense(pooled, 2048, 1000, output="OUTPUT")
+    return graph.model("convnet", [3, 224, 224], [1000])
+
+
+def config(backend, batch, input_shape, output_shape):
+    return """backend: "%s"
+max_batch_size: %d
+dynamic_batching { }
+instance_group [ { count: 1 kind: KIND_CPU } ]
+input [ { name: "INPUT" data_type: TYPE_FP32 dims: %s } ]
+output [ { name: "OUTPUT" data_type: TYPE_FP32 dims: %s } ]
+""" % (backend, batch, input_shape, output_shape)
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def save(home, name, model, batch, input_shape, output_shape):
+    shapes = (batch, input_shape, output_shape)
+    write(os.path.join(home, "nereid", name, "config.pbtxt"), config("onnxruntime", *shapes))
+    write(os.path.join(home, "triton", name, "config.pbtxt"), config("python", *shapes))
+    original = os.path.join(home, "nereid", name, "1", "model.onnx")
+    os.makedirs(os.path.dirname(original))
+    onnx.save(model, original)
+    version = os.path.join(home, "triton", name, "1")
+    os.makedirs(version)
+    os.symlink(os.path.relpath(original, version), os.path.join(version, "model.onnx"))
+    shutil.copy(os.path.join(HERE, "triton-model.py"), os.path.join(version, "model.py"))
+    parameters = sum(int(np.prod(weight.dims)) for weight in model.graph.initializer)
+    print("%s: %d parameters" % (name, parameters), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    save(sys.argv[1], "mlp", make_mlp(), 32, [64], [10])
+    save(sys.argv[1], "convnet", make_convnet(), 8, [3, 224, 224], [1000])

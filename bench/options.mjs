@@ -1,0 +1,69 @@
+// The command line of `npm run bench`, and the table of models with the load each of them gets.
+// Pure: reads argv, starts nothing.
+import { parseArgs } from 'node:util';
+
+/**
+ * What perf_analyzer is told per model. The small model is measured in windows of time; one request of the large
+ * one may take longer than such a window, so its windows are counted in requests.
+ */
+export const MODELS = [
+  {
+    name: 'mlp',
+    input: { name: 'INPUT', shape: [64] },
+    warmupRequests: 3000,
+    windowArgs: () => ['--measurement-mode', 'time_windows', '--measurement-interval', '2000'],
+  },
+  {
+    name: 'convnet',
+    input: { name: 'INPUT', shape: [3, 224, 224] },
+    warmupRequests: 16,
+    windowArgs: (concurrency) => [
+      '--measurement-mode',
+      'count_windows',
+      '--measurement-request-count',
+      String(Math.max(24, 2 * concurrency)),
+    ],
+  },
+];
+
+export const USAGE = `usage: npm run bench -- [options]
+
+  --rounds N           rounds; the order of the servers turns every round (default 5)
+  --only MODEL         one of ${MODELS.map((model) => model.name).join(', ')} (default: all)
+  --concurrency LIST   for instance 1,4 (default 1,4,32)
+  --quick              one round of mlp, no ledger entry
+  --skip-triton        Nereid alone, no ledger entry
+  --no-ledger          print the table only
+  --help
+`;
+
+export function parseOptions(argv) {
+  const { values } = parseArgs({
+    args: argv,
+    options: {
+      rounds: { type: 'string' },
+      only: { type: 'string' },
+      concurrency: { type: 'string', default: '1,4,32' },
+      quick: { type: 'boolean', default: false },
+      'skip-triton': { type: 'boolean', default: false },
+      'no-ledger': { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  const only = values.only ?? (values.quick ? 'mlp' : undefined);
+  const models = MODELS.filter((model) => only === undefined || model.name === only);
+  if (models.length === 0) throw new Error(`--only: no model named '${only}'`);
+  return {
+    isHelp: values.help,
+    rounds: parseCount('--rounds', values.rounds ?? (values.quick ? '1' : '5')),
+    models,
+    concurrencies: values.concurrency.split(',').map((text) => parseCount('--concurrency', text)),
+    hasTriton: !values['skip-triton'],
+    writesLedger: !(values.quick || values['skip-triton'] || values['no-ledger']),
+  };
+}
+
+function parseCount(flag, text) {
+  if (!/^[1-9]\d{0,3}$/.test(text)) throw new Error(`${flag}: '${text}' is not a count between 1 and 9999`);
+  return Number(text);
+}

@@ -1,0 +1,91 @@
+// One run of NVIDIA's perf_analyzer against one server: builds its arguments, reads its report.
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Percent between the three last windows; wide, because the medians of several rounds do the smoothing. */
+const STABILITY_PERCENT = 30;
+const ANY_PERCENT = 100_000;
+const TRIALS_MAX = 8;
+const RUN_MS_MAX = 180_000;
+const WARMUP_CONCURRENCY = 4;
+
+/** Sends load until just-in-time compilers, allocators and connections are past their start. */
+export async function warmUp({ perfAnalyzer, server, model }) {
+  const count = ['--request-count', String(model.warmupRequests)];
+  await runPerfAnalyzer(perfAnalyzer, [
+    ...baseArgs({ server, model, concurrency: WARMUP_CONCURRENCY }),
+    ...count,
+  ]);
+}
+
+/**
+ * { inferPerS, p50Us, p95Us, p99Us, isStable }. perf_analyzer reports nothing when its windows do not agree; the point is
+ * then measured once more with any windows accepted, and marked.
+ */
+export async function measure(point) {
+  const stable = await measureOnce({ ...point, stabilityPercent: STABILITY_PERCENT });
+  if (stable !== undefined) return { ...stable, isStable: true };
+  const unstable = await measureOnce({ ...point, stabilityPercent: ANY_PERCENT });
+  if (unstable === undefined) throw new Error(`perf_analyzer finds no measurement for ${point.model.name}`);
+  return { ...unstable, isStable: false };
+}
+
+async function measureOnce({ perfAnalyzer, server, model, concurrency, workFolder, stabilityPercent }) {
+  const csv = join(workFolder, 'perf.csv');
+  rmSync(csv, { force: true });
+  await runPerfAnalyzer(perfAnalyzer, [
+    ...baseArgs({ server, model, concurrency }),
+    ...model.windowArgs(concurrency),
+    ...['-s', String(stabilityPercent), '--max-trials', String(TRIALS_MAX), '-f', csv],
+  ]);
+  return existsSync(csv) ? parseReport(readFileSync(csv, 'utf8')) : undefined;
+}
+
+function baseArgs({ server, model, concurrency }) {
+  return ['-m', model.name, '-u', server.url, '-i', 'http', '--concurrency-range', String(concurrency)];
+}
+
+/** The report is one header line and one line per concurrency. */
+export function parseReport(text) {
+  const [header, line] = text.trim().split('\n');
+  if (line === undefined) throw new Error(`perf_analyzer wrote no measurement:\n${text}`);
+  const values = line.split(',');
+  const read = (column) => {
+    const value = Number(values[header.split(',').indexOf(column)]);
+    if (!Number.isFinite(value)) throw new Error(`perf_analyzer's report has no '${column}':\n${text}`);
+    return value;
+  };
+  return {
+    inferPerS: read('Inferences/Second'),
+    p50Us: read('p50 latency'),
+    p95Us: read('p95 latency'),
+    p99Us: read('p99 latency'),
+  };
+}
+
+function runPerfAnalyzer({ file, libraries }, args) {
+  const path = [libraries, process.env.LD_LIBRARY_PATH].filter(Boolean).join(':');
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, {
+      env: { ...process.env, LD_LIBRARY_PATH: path },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: RUN_MS_MAX,
+    });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk) => {
+        output += chunk;
+      });
+    }
+    child.on('error', reject);
+    child.on('close', (code, signal) => {
+      // Windows that do not agree are an answer too; everything else is a failure.
+      if (code === 0 || /failed to obtain stable measurement/i.test(output)) resolve(output);
+      else
+        reject(
+          new Error(`perf_analyzer ${args.join(' ')}: ${signal ?? `exit ${code}`}\n${output.slice(-2000)}`),
+        );
+    });
+  });
+}

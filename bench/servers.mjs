@@ -1,0 +1,151 @@
+// One running server of the bench, Nereid or the real Triton: start, wait until ready, stop, CPU time used. A server
+// leads its own session, so that its hosts and stubs are counted and ended with it.
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ROOT } from './environment.mjs';
+
+const READY_MS_MAX = 120_000;
+const STOP_MS_MAX = 20_000;
+/** Linux counts CPU time in hundredths of a second, whatever the kernel's own tick is. */
+const TICK_MS = 10;
+
+const running = new Set();
+process.on('exit', () => {
+  for (const server of running) server.kill();
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
+
+export class BenchServer {
+  #child;
+  #exit;
+  #logFile;
+
+  constructor({ name, child, port, logFile }) {
+    this.name = name;
+    this.port = port;
+    this.#child = child;
+    this.#logFile = logFile;
+    this.#exit = new Promise((resolve) => {
+      child.once('exit', resolve);
+      // A binary that cannot be started tells why here, and never exits.
+      child.once('error', resolve);
+    });
+  }
+
+  static async start({ name, file, args, env, logFolder }) {
+    const [port, metricsPort] = await Promise.all([findFreePort(), findFreePort()]);
+    const logFile = join(logFolder, `${name}.log`);
+    const log = openSync(logFile, 'w');
+    const listeners = [
+      '--http-address=127.0.0.1',
+      `--http-port=${port}`,
+      `--metrics-port=${metricsPort}`,
+      '--allow-grpc=false',
+    ];
+    const child = spawn(file, [...args, ...listeners], {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', log, log],
+      detached: true,
+      cwd: ROOT,
+    });
+    closeSync(log);
+    const server = new BenchServer({ name, child, port, logFile });
+    running.add(server);
+    await server.#waitReady();
+    return server;
+  }
+
+  get url() {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  async #waitReady() {
+    const deadlineMs = performance.now() + READY_MS_MAX;
+    let hasExited = false;
+    this.#exit.then(() => {
+      hasExited = true;
+    });
+    while (!(await this.#isReady())) {
+      if (hasExited || performance.now() > deadlineMs) {
+        const tail = readFileSync(this.#logFile, 'utf8').split('\n').slice(-20).join('\n');
+        throw new Error(`${this.name} is not ready; the end of ${this.#logFile}:\n${tail}`);
+      }
+      await sleep(100);
+    }
+  }
+
+  async #isReady() {
+    try {
+      return (await fetch(`http://${this.url}/v2/health/ready`)).ok;
+    } catch {
+      // Not listening yet.
+      return false;
+    }
+  }
+
+  async stop() {
+    this.#child.kill('SIGTERM');
+    const timer = setTimeout(() => this.kill(), STOP_MS_MAX);
+    await this.#exit;
+    clearTimeout(timer);
+    running.delete(this);
+  }
+
+  /** Ends the whole session at once. */
+  kill() {
+    if (this.#child.pid === undefined) return;
+    try {
+      process.kill(-this.#child.pid, 'SIGKILL');
+    } catch {
+      // Gone already.
+    }
+  }
+
+  /** CPU milliseconds of the server and everything that it has started; undefined where there is no /proc. */
+  readCpuMs() {
+    if (process.platform !== 'linux') return undefined;
+    let ticks = 0;
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      const fields = readStatFields(pid);
+      if (fields !== undefined && Number(fields[3]) === this.#child.pid) {
+        ticks += Number(fields[11]) + Number(fields[12]);
+      }
+    }
+    return ticks * TICK_MS;
+  }
+}
+
+/** Fields of /proc/PID/stat after the command, which may itself hold spaces: [3] session, [11] user, [12] system. */
+function readStatFields(pid) {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return text.slice(text.lastIndexOf(')') + 2).split(' ');
+  } catch {
+    // The process ended between the listing and the read.
+    return undefined;
+  }
+}
+
+function findFreePort() {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+export function startNereid({ repository, logFolder, env = {}, nodeArgs = [] }) {
+  const args = [...nodeArgs, join(ROOT, 'bin', 'nereid.js'), `--model-repository=${repository}`];
+  return BenchServer.start({ name: 'nereid', file: process.execPath, args, env, logFolder });
+}
+
+export function startTriton({ repository, logFolder, triton }) {
+  const args = [`--model-repository=${repository}`, ...triton.args];
+  return BenchServer.start({ name: 'triton', file: triton.binary, args, env: triton.env, logFolder });
+}

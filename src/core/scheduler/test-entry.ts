@@ -1,0 +1,41 @@
+// A request on its way through a scheduler, without tensors and without a client. Used only by tests.
+
+import type { InferRequest, ResponseSink } from '../../domain/request.ts';
+import type { Entry } from './entry.ts';
+
+const NO_SINK: ResponseSink = { send: () => {}, finish: () => {}, fail: () => {} };
+
+export function makeRequest(fields: Partial<InferRequest> = {}): InferRequest {
+  return {
+    id: '',
+    inputs: [],
+    requestedOutputs: [],
+    parameters: undefined,
+    correlationId: 0n,
+    sequenceFlags: 0,
+    priority: 0,
+    timeoutUs: 0,
+    isRaw: false,
+    ...fields,
+  };
+}
+
+export function makeEntry(fields: Partial<Entry> = {}): Entry {
+  return {
+    request: makeRequest(),
+    sent: { inputs: [], requestedOutputs: [] },
+    sink: NO_SINK,
+    batchSize: 1,
+    byteLength: 1,
+    batchKey: '',
+    startMs: 0,
+    queueStartMs: 0,
+    computeStartMs: 0,
+    deadlineMs: Number.POSITIVE_INFINITY,
+    level: 0,
+    isAnswered: false,
+    payload: undefined,
+    release: undefined,
+    ...fields,
+  };
+}
