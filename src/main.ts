@@ -53,9 +53,7 @@ async function serve(options: ServerOptions): Promise<void> {
     server.abandon();
     await logger.flush();
     const error = StatusError.from(thrown);
-    process.stderr.write(
-      `error: creating server: ${error.describe().replace(': ', ' - ')}\n`,
-    );
+    process.stderr.write(`error: creating server: ${error.describe().replace(': ', ' - ')}\n`);
     process.exit(1);
   }
 }

@@ -1,9 +1,6 @@
 // Puts the rooms together: options in, a running server out, and its orderly end. Only main.ts calls it.
 
-import { readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { fileURLToPath } from 'node:url';
-import { isKnownBackend, unknownBackend } from './backends/index.ts';
 import { backendConfigOf, type ServerOptions } from './cli/options.ts';
 import { readVersion } from './cli/version.ts';
 import { ModelControl } from './core/control.ts';
@@ -16,7 +13,9 @@ import { internal, unavailable } from './domain/status.ts';
 import { type HttpFrontend, startHttpFrontend } from './frontend/http/http-server.ts';
 import type { HttpServices } from './frontend/http/services.ts';
 import { type MetricsFrontend, startMetricsFrontend } from './frontend/metrics/metrics-server.ts';
+import { hostCommandOf } from './host-command.ts';
 import { systemClock } from './lib/clock.ts';
+import { findGpus } from './lib/gpu-devices.ts';
 import type { Logger } from './lib/logger.ts';
 import { printStartup } from './startup-tables.ts';
 import { PROMETHEUS_CONTENT_TYPE, renderPrometheus } from './wire/prometheus.ts';
@@ -176,7 +175,6 @@ function createLoadEnvironment(
   options: ServerOptions,
   parts: { logger: Logger; registry: MetricsRegistry },
 ): LoadEnvironment {
-  const hostFile = fileURLToPath(new URL('./host.js', import.meta.url));
   return {
     ...parts,
     clock: systemClock,
@@ -184,24 +182,8 @@ function createLoadEnvironment(
     isAutoComplete: options.repository.isAutoComplete,
     gpuIds: findGpus(),
     coreCount: availableParallelism(),
-    delayedStartCount: Number(process.env['TRITONSERVER_DELAY_SCHEDULER'] ?? 0) || 0,
+    delayedStartCount: Number(process.env.TRITONSERVER_DELAY_SCHEDULER ?? 0) || 0,
     backendConfigOf: (backend) => backendConfigOf(options, backend),
-    hostCommandOf: (backend) => {
-      if (!isKnownBackend(backend)) throw unknownBackend(backend);
-      return { file: process.execPath, args: [hostFile] };
-    },
+    hostCommandOf,
   };
-}
-
-/** The NVIDIA devices of a Linux machine, by number. */
-function findGpus(): number[] {
-  try {
-    return readdirSync('/dev')
-      .map((name) => /^nvidia([0-9]+)$/.exec(name)?.[1])
-      .filter((digits) => digits !== undefined)
-      .map(Number)
-      .sort((a, b) => a - b);
-  } catch {
-    return [];
-  }
 }

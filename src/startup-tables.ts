@@ -9,11 +9,7 @@ const MODE_NAMES = { none: 'MODE_NONE', poll: 'MODE_POLL', explicit: 'MODE_EXPLI
 
 export function printStartup(logger: Logger, options: ServerOptions, index: readonly IndexRow[]): void {
   const log = logger.child('server');
-  log.table(
-    '',
-    ['Model', 'Version', 'Status'],
-    index.filter((row) => row.state !== undefined).map(modelRow),
-  );
+  log.table('', ['Model', 'Version', 'Status'], index.filter((row) => row.state !== undefined).map(modelRow));
   log.table('', ['Option', 'Value'], optionRows(options));
 }
 

@@ -4,12 +4,11 @@
 import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { basename, dirname, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { isKnownBackend, unknownBackend } from './backends/index.ts';
+import { BACKEND_NAMES } from './backends/index.ts';
 import { checkModel, type ModelCheck, type ModelReport } from './core/repository/check-model.ts';
-import { TRITON_BACKEND_NAMES } from './core/repository/diagnose/explain-backend.ts';
 import { COLOURS, modelText, NO_COLOURS, totalText } from './core/repository/diagnose/report-text.ts';
 import { listVersion, type ModelDirectory, scanRepositories } from './core/repository/scan.ts';
+import { hostCommandOf } from './host-command.ts';
 import { findGpus } from './lib/gpu-devices.ts';
 import { printModelConfig } from './wire/pbtxt/print-model-config.ts';
 
@@ -76,16 +75,12 @@ async function findModels(directory: string): Promise<ModelDirectory[] | string>
 }
 
 function createCheck(): ModelCheck {
-  const hostFile = fileURLToPath(new URL('./host.js', import.meta.url));
   return {
     isAutoComplete: true,
     gpuIds: findGpus(),
     coreCount: availableParallelism(),
-    backends: TRITON_BACKEND_NAMES.filter(isKnownBackend),
+    backends: BACKEND_NAMES,
     backendConfigOf: () => ({}),
-    hostCommandOf: (backend) => {
-      if (!isKnownBackend(backend)) throw unknownBackend(backend);
-      return { file: process.execPath, args: [hostFile] };
-    },
+    hostCommandOf,
   };
 }

@@ -8,6 +8,8 @@ const BACKENDS: Readonly<Record<string, () => Promise<Backend>>> = {
   identity: async () => (await import('./identity/identity-backend.ts')).identityBackend,
 };
 
+export const BACKEND_NAMES: readonly string[] = Object.keys(BACKENDS);
+
 export function isKnownBackend(name: string): boolean {
   return Object.hasOwn(BACKENDS, name);
 }

@@ -9,7 +9,7 @@ import { type LoadEnvironment, loadVersion } from './model/load-version.ts';
 import type { Model } from './model/model.ts';
 import { type Catalog, type IndexRow, UNLOADED_REASON } from './repository/catalog.ts';
 import { type FileOverride, type OverrideDirectory, writeOverride } from './repository/file-override.ts';
-import { type ConfigRules, readRepositoryConfig, type RepositoryConfig } from './repository/read-config.ts';
+import { type ConfigRules, type RepositoryConfig, readRepositoryConfig } from './repository/read-config.ts';
 import {
   fingerprintOf,
   type ModelDirectory,
@@ -229,7 +229,11 @@ export class ModelControl {
       if (!(result instanceof StatusError)) {
         void result.unload();
         if (!isServing) {
-          this.#catalog.set(name, version, { state: 'UNAVAILABLE', reason: UNLOADED_REASON, model: undefined });
+          this.#catalog.set(name, version, {
+            state: 'UNAVAILABLE',
+            reason: UNLOADED_REASON,
+            model: undefined,
+          });
         }
         continue;
       }

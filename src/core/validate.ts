@@ -180,7 +180,12 @@ function checkBytes(request: InferRequest, input: InputTensor, spec: InputSpec, 
   }
 }
 
-function checkStrings(request: InferRequest, input: InputTensor, expected: number, rules: RequestRules): void {
+function checkStrings(
+  request: InferRequest,
+  input: InputTensor,
+  expected: number,
+  rules: RequestRules,
+): void {
   const bytes = contiguous(input.data);
   let at = 0;
   let count = 0;

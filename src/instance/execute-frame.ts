@@ -114,7 +114,6 @@ function piecesOf(
       }
     }
   }
-  if (requests.length > 1) pieces.sort((a, b) => a.offset - b.offset);
   return pieces;
 }
 

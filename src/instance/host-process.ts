@@ -11,6 +11,7 @@ import { StatusError, unavailable } from '../domain/status.ts';
 import { type Frame, FrameReader } from './frame-reader.ts';
 import {
   encodeControlFrame,
+  type FailedMessage,
   FRAME_CANCEL,
   FRAME_FAILED,
   FRAME_HELLO,
@@ -22,7 +23,6 @@ import {
   FRAME_START,
   FRAME_STARTED,
   FRAME_STOP,
-  type FailedMessage,
   type HelloMessage,
   type LoadedMessage,
   type LoadMessage,

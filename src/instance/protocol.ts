@@ -111,7 +111,7 @@ export function encodeControlFrame(type: number, message?: object): Buffer {
 
 /**
  * Joins a finished head (preamble and header, padded) with its payload pieces. Small payloads are copied behind
- * the head; large ones stay where they are and leave with one scatter-gather write.
+ * the head; large ones stay where they are and leave with one scatter-gather write. Pieces may be in any order.
  */
 export function joinFrame(
   head: Buffer,
@@ -125,10 +125,11 @@ export function joinFrame(
     return [frame];
   }
   const parts: Buffer[] = [head];
+  const ordered = payload.pieces.filter(({ data }) => data.length > 0).sort((a, b) => a.offset - b.offset);
   let position = 0;
-  for (const piece of payload.pieces) {
+  for (const piece of ordered) {
     if (piece.offset > position) parts.push(PADDING.subarray(0, piece.offset - position));
-    if (piece.data.length > 0) parts.push(piece.data);
+    parts.push(piece.data);
     position = piece.offset + piece.data.length;
   }
   if (paddedBytes > position) parts.push(PADDING.subarray(0, paddedBytes - position));

@@ -23,7 +23,9 @@ const PAIR_CONFIG = `${SCALER_IO}\nmax_batch_size: 4\ninstance_group [ { count: 
 const PAIR_LOST_MAX = 2;
 const SINGLE_CONFIG = `${SCALER_IO}\nmax_batch_size: 4\ninstance_group [ { count: 1 kind: KIND_CPU } ]\ndynamic_batching { }`;
 const SINGLE_LOST_MAX = 8;
-const SCALER_BODY = JSON.stringify({ inputs: [{ name: 'X', datatype: 'FP32', shape: [1, 2], data: [1, 2] }] });
+const SCALER_BODY = JSON.stringify({
+  inputs: [{ name: 'X', datatype: 'FP32', shape: [1, 2], data: [1, 2] }],
+});
 const MODELS = ['pair', 'single', 'other'] as const;
 type ModelName = (typeof MODELS)[number];
 
@@ -116,7 +118,9 @@ describe('hosts killed under load', { skip: procSkip }, () => {
     failed: readonly Answer[],
     expected: { model: string; signal: string; killedAtMs: number; countMax: number },
   ): void {
-    const reason = new RegExp(`instance '${expected.model}_0_[01]' of model '${expected.model}'.*${expected.signal}`);
+    const reason = new RegExp(
+      `instance '${expected.model}_0_[01]' of model '${expected.model}'.*${expected.signal}`,
+    );
     for (const answer of failed) {
       assert.equal(answer.status, 503, answer.text);
       assert.match((JSON.parse(answer.text) as { error: string }).error, reason);
@@ -167,7 +171,11 @@ describe('hosts killed under load', { skip: procSkip }, () => {
       const early = answers.filter(
         (answer) => answer.status === 200 && answer.startMs > firstMs && answer.endMs < lastMs - 50,
       );
-      assert.equal(early.length, 0, `${early.length} requests succeeded while the model said it was not ready`);
+      assert.equal(
+        early.length,
+        0,
+        `${early.length} requests succeeded while the model said it was not ready`,
+      );
     });
   }
 

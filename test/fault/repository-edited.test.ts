@@ -134,7 +134,10 @@ describe('a polled repository', { skip: procSkip }, () => {
     assert.ok(await isLabelled('seven')());
     // Written beforehand and moved into place, as careful people do: its time is older than the last change.
     writeFileSync(`${path}.new`, readFileSync(path, 'utf8').replace('seven', 'SEVEN'));
-    assert.ok(await waitUntil(() => server.logs().split("successfully loaded 'digits'").length > 2), explain());
+    assert.ok(
+      await waitUntil(() => server.logs().split("successfully loaded 'digits'").length > 2),
+      explain(),
+    );
     renameSync(`${path}.new`, path);
     assert.ok(await waitUntil(isLabelled('SEVEN')), explain());
   });

@@ -208,7 +208,10 @@ export class BatcherInvariants {
         const booked = line[deadlines.head]!;
         if (booked.state !== 'waiting') continue;
         if (this.#isReject(booked)) {
-          assert.ok(booked.entry.isAnswered, `6: still waits ${nowMs - booked.deadlineMs} ms after its deadline`);
+          assert.ok(
+            booked.entry.isAnswered,
+            `6: still waits ${nowMs - booked.deadlineMs} ms after its deadline`,
+          );
           this.#leave(booked);
         } else {
           booked.isDelayed = true;

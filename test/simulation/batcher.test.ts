@@ -19,7 +19,8 @@ test('the invariants of the batcher hold over a million arrivals', async () => {
   }
   if (only !== undefined) return;
   // A simulation in which something never happens proves nothing about it.
-  const total = (reason: string) => results.reduce((sum, result) => sum + (result.failed.get(reason) ?? 0), 0);
+  const total = (reason: string) =>
+    results.reduce((sum, result) => sum + (result.failed.get(reason) ?? 0), 0);
   for (const reason of ['REJECTED', 'CANCELED', 'BACKEND']) assert.ok(total(reason) > 1_000, reason);
   assert.ok(results.some((result) => result.refused > 0));
   assert.ok(results.some((result) => result.batches > 0 && result.succeeded / result.batches > 2));

@@ -1,9 +1,6 @@
 // A random but valid scheduler policy: what validate-config would let through, from no batching at all to
 // priorities with a queue policy each. Made from a ModelConfig, so that toSchedulerPolicy is part of what is run.
-import {
-  type SchedulerPolicy,
-  toSchedulerPolicy,
-} from '../../src/core/scheduler/scheduler-policy.ts';
+import { type SchedulerPolicy, toSchedulerPolicy } from '../../src/core/scheduler/scheduler-policy.ts';
 import type { ModelDynamicBatching, ModelQueuePolicy } from '../../src/domain/model-config.ts';
 import type { Prng } from '../../src/lib/prng.ts';
 import { parseModelConfig } from '../../src/wire/pbtxt/parse-model-config.ts';

@@ -35,7 +35,12 @@ export function addExample(
 /** OUTPUT0 = INPUT0, FP32 [-1, -1] unless `config` says more; one instance; answers after `delayMs`. */
 export function addIdentity(
   repository: TestRepository,
-  options: { readonly name: string; readonly delayMs?: number; readonly type?: string; readonly config?: string },
+  options: {
+    readonly name: string;
+    readonly delayMs?: number;
+    readonly type?: string;
+    readonly config?: string;
+  },
 ): void {
   const type = options.type ?? 'TYPE_FP32';
   mkdirSync(repository.at(options.name, '1'), { recursive: true });

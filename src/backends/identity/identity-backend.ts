@@ -15,11 +15,12 @@ export const identityBackend: Backend = {
   name: 'identity',
   async load(context: LoadContext) {
     const { config } = context;
-    if (config.input.length === 0) throw invalidArgument('model configuration must contain at least one input');
+    if (config.input.length === 0)
+      throw invalidArgument('model configuration must contain at least one input');
     if (config.input.length !== config.output.length) {
       throw invalidArgument('model must have the same number of inputs and outputs');
     }
-    const delayMs = Number(config.parameters['execute_delay_ms']?.string_value ?? '0');
+    const delayMs = Number(config.parameters.execute_delay_ms?.string_value ?? '0');
     return { config, start: async () => new IdentityInstance(delayMs) };
   },
 };

@@ -1,9 +1,9 @@
 // One loaded version of a model: its frozen tables, its instances, its scheduler and its statistics. Requests
 // enter through `infer` and leave through their sink; everything else is read-only after load.
 
-import type { InferRequest, ResponseSink } from '../../domain/request.ts';
 import type { ModelConfig } from '../../domain/model-config.ts';
 import type { ModelView } from '../../domain/model-view.ts';
+import type { InferRequest, ResponseSink } from '../../domain/request.ts';
 import type { StatusError } from '../../domain/status.ts';
 import type { OutputTensor } from '../../domain/tensor.ts';
 import type { Instance } from '../../instance/instance.ts';
@@ -17,7 +17,13 @@ import type { FailureReason } from '../stats/model-metrics.ts';
 import type { ModelStats } from '../stats/model-stats.ts';
 import { validateRequest } from '../validate.ts';
 import type { Labels } from './labels.ts';
-import { createTensorTable, type InputSpec, type OutputSpec, reshapeTo, type TensorTable } from './tensor-table.ts';
+import {
+  createTensorTable,
+  type InputSpec,
+  type OutputSpec,
+  reshapeTo,
+  type TensorTable,
+} from './tensor-table.ts';
 
 export interface ModelOptions {
   readonly config: ModelConfig;

@@ -48,7 +48,9 @@ async function sampleRequest(
     inputs.push({
       index: spec.index,
       shape:
-        spec.reshape === undefined ? shape : reshapeTo(shape, { from: spec.dims, to: spec.reshape, batchDims }),
+        spec.reshape === undefined
+          ? shape
+          : reshapeTo(shape, { from: spec.dims, to: spec.reshape, batchDims }),
       data: [data],
       byteLength: data.length,
     });

@@ -17,7 +17,10 @@ export interface OverrideDirectory extends ModelDirectory {
   remove(): Promise<void>;
 }
 
-export async function writeOverride(name: string, files: readonly FileOverride[]): Promise<OverrideDirectory> {
+export async function writeOverride(
+  name: string,
+  files: readonly FileOverride[],
+): Promise<OverrideDirectory> {
   for (const file of files) checkInside(file.path);
   const root = await mkdtemp(join(tmpdir(), 'nereid-model-'));
   const path = join(root, name);

@@ -3,8 +3,8 @@
 // Arrivals of one turn of the event loop are decided on together, so that they can share a batch.
 
 import { StatusError, unavailable } from '../../domain/status.ts';
-import type { CancelTimer, Clock } from '../../lib/clock.ts';
 import type { ReceivedReply } from '../../instance/response-frame.ts';
+import type { CancelTimer, Clock } from '../../lib/clock.ts';
 import type { FailureReason } from '../stats/model-metrics.ts';
 import type { Entry, EntryOwner, InstancePort, Payload } from './entry.ts';
 import { formBatch } from './form-batch.ts';
@@ -80,7 +80,8 @@ export class Batcher {
       );
     }
     entry.level = this.#policy.levelOf(entry.request.priority);
-    if (!this.#queue.hasRoomFor(entry)) throw unavailable(`${requestPrefix(entry)}Exceeds maximum queue size`);
+    if (!this.#queue.hasRoomFor(entry))
+      throw unavailable(`${requestPrefix(entry)}Exceeds maximum queue size`);
     this.#ordered?.add(entry);
     this.#queue.push(entry, this.#clock.nowMs());
     this.#pumpSoon();

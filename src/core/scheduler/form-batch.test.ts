@@ -28,7 +28,12 @@ function ones(count: number): Sketch[] {
   return Array.from({ length: count }, () => ({}));
 }
 
-function policy(fields: { max?: number; preferred?: number[]; delayMs?: number; isBatching?: boolean }): BatchPolicy {
+function policy(fields: {
+  max?: number;
+  preferred?: number[];
+  delayMs?: number;
+  isBatching?: boolean;
+}): BatchPolicy {
   const { max = 8, preferred = [], delayMs = 0, isBatching = true } = fields;
   return {
     isBatching,
@@ -56,7 +61,12 @@ test('without batching every request goes alone, whatever waits', () => {
 });
 
 test('rule 1: answered requests take a place and no row', () => {
-  const queue = queueOf({ isAnswered: true, size: 8 }, { size: 4 }, { isAnswered: true, key: 'x' }, { size: 4 });
+  const queue = queueOf(
+    { isAnswered: true, size: 8 },
+    { size: 4 },
+    { isAnswered: true, key: 'x' },
+    { size: 4 },
+  );
   assert.equal(take(queue, policy({ delayMs: 10 })), 4);
 });
 
@@ -70,7 +80,10 @@ test('rule 2: a smaller request further back does not overtake', () => {
 });
 
 test('rule 3: an incompatible request ends the batch, and the rest goes without waiting', () => {
-  assert.equal(take(queueOf({ key: 'a' }, { key: 'a' }, { key: 'b' }, { key: 'a' }), policy({ delayMs: 10 })), 2);
+  assert.equal(
+    take(queueOf({ key: 'a' }, { key: 'a' }, { key: 'b' }, { key: 'a' }), policy({ delayMs: 10 })),
+    2,
+  );
 });
 
 test('rule 4: the largest prefix of a preferred size is remembered', () => {

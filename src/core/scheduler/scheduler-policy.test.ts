@@ -45,7 +45,9 @@ test('preferred sizes and the delay are taken over', () => {
 });
 
 test('priority 0 and one too large mean the default level; level 1 comes first', () => {
-  const policy = policyOf('max_batch_size: 8 dynamic_batching { priority_levels: 3 default_priority_level: 2 }');
+  const policy = policyOf(
+    'max_batch_size: 8 dynamic_batching { priority_levels: 3 default_priority_level: 2 }',
+  );
   assert.deepEqual([0, 1, 2, 3, 4].map(policy.levelOf), [1, 0, 1, 2, 1]);
   assert.equal(policy.isPrefetching, false);
 });

@@ -4,7 +4,7 @@
 import type { IncomingMessage } from 'node:http';
 import { unzip } from 'node:zlib';
 import { HTTP_BODY_BYTES_MAX, HTTP_CHUNKS_MAX } from '../../domain/limits.ts';
-import { invalidArgument, StatusError, unsupported } from '../../domain/status.ts';
+import { invalidArgument, type StatusError, unsupported } from '../../domain/status.ts';
 
 export interface Body {
   readonly pieces: readonly Buffer[];

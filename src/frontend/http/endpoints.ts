@@ -192,4 +192,3 @@ function parseLogFormat(format: string): LogFormat {
   if (format === 'default' || format === 'ISO8601') return format;
   throw unavailable(`invalid argument for --log_format, got: ${format}`);
 }
-

@@ -37,7 +37,9 @@ export async function startHttpFrontend(
     decoder: createInferRequestDecoder(),
     jsonThread: new JsonThread(),
   };
-  const server = createServer({ noDelay: true, keepAliveTimeout: 0 }, (req, res) => handle(context, req, res));
+  const server = createServer({ noDelay: true, keepAliveTimeout: 0 }, (req, res) =>
+    handle(context, req, res),
+  );
   server.headersTimeout = HTTP_HEAD_MS_MAX;
   server.requestTimeout = HTTP_REQUEST_MS_MAX;
   server.keepAliveTimeout = 0;
@@ -182,7 +184,9 @@ function isMethodAllowed(route: Route, method: string): boolean {
   if (route.kind === 'logging') return method === 'GET' || method === 'POST';
   if (route.kind === 'absent') return true;
   const isPost =
-    route.kind === 'index' || route.kind === 'control' || (route.kind === 'model' && route.action === 'infer');
+    route.kind === 'index' ||
+    route.kind === 'control' ||
+    (route.kind === 'model' && route.action === 'infer');
   return method === (isPost ? 'POST' : 'GET');
 }
 

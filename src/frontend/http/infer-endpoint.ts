@@ -2,8 +2,8 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { deflate, gzip } from 'node:zlib';
-import { LATEST_VERSION } from '../../core/repository/catalog.ts';
 import type { Model } from '../../core/model/model.ts';
+import { LATEST_VERSION } from '../../core/repository/catalog.ts';
 import { JSON_INLINE_BYTES_MAX } from '../../domain/limits.ts';
 import type { InferResponse, ResponseSink } from '../../domain/request.ts';
 import { internal, StatusError, unsupported } from '../../domain/status.ts';

@@ -7,7 +7,13 @@ import { StatusError } from '../../domain/status.ts';
 import type { OutputTensor } from '../../domain/tensor.ts';
 import { decodeInferRequest } from '../../wire/v2-json/decode-infer-request.ts';
 import { encodeInferResponse } from '../../wire/v2-json/encode-infer-response.ts';
-import { type JsonTask, type JsonTaskResult, ownedBuffers, type PlainModelView, toBuffer } from './json-thread.ts';
+import {
+  type JsonTask,
+  type JsonTaskResult,
+  ownedBuffers,
+  type PlainModelView,
+  toBuffer,
+} from './json-thread.ts';
 
 parentPort?.on('message', (task: JsonTask) => {
   const { result, made } = resultOf(task);

@@ -5,9 +5,15 @@ import { Worker } from 'node:worker_threads';
 import { JSON_INLINE_BYTES_MAX } from '../../domain/limits.ts';
 import type { ModelView } from '../../domain/model-view.ts';
 import type { InferResponse } from '../../domain/request.ts';
-import { StatusError, type StatusCode, unavailable } from '../../domain/status.ts';
-import type { DecodedInferRequest, DecodeInferRequestOptions } from '../../wire/v2-json/decode-infer-request.ts';
-import type { EncodedInferResponse, EncodeInferResponseOptions } from '../../wire/v2-json/encode-infer-response.ts';
+import { type StatusCode, StatusError, unavailable } from '../../domain/status.ts';
+import type {
+  DecodedInferRequest,
+  DecodeInferRequestOptions,
+} from '../../wire/v2-json/decode-infer-request.ts';
+import type {
+  EncodedInferResponse,
+  EncodeInferResponseOptions,
+} from '../../wire/v2-json/encode-infer-response.ts';
 import { type OutputOptions, optionOf } from '../../wire/v2-json/output-options.ts';
 
 /** A ModelView without its function, for the way to the thread. */

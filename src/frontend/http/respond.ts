@@ -2,8 +2,7 @@
 // execution as text/plain and those of parsing as application/json; the body is the same JSON either way.
 
 import type { ServerResponse } from 'node:http';
-import type { StatusCode } from '../../domain/status.ts';
-import type { StatusError } from '../../domain/status.ts';
+import type { StatusCode, StatusError } from '../../domain/status.ts';
 import { errorDocument } from '../../wire/v2-json/documents.ts';
 
 export const JSON_TYPE = 'application/json';

@@ -30,7 +30,8 @@ export type Route =
 const MODEL =
   /^\/v2\/models\/([^/]+)(?:\/versions\/([0-9]+))?(?:\/(infer|generate|generate_stream|ready|config|stats|trace\/setting))?$/;
 const REPOSITORY = /^\/v2\/repository(?:\/([^/]+))?\/(index|models\/([^/]+)\/(load|unload))$/;
-const SHARED_MEMORY = /^\/v2\/(?:system|cuda)sharedmemory(?:\/region\/([^/]+))?\/(status|register|unregister)$/;
+const SHARED_MEMORY =
+  /^\/v2\/(?:system|cuda)sharedmemory(?:\/region\/([^/]+))?\/(status|register|unregister)$/;
 
 const REMEMBERED_MAX = 1024;
 const REMEMBERED_CHARS_MAX = 256;

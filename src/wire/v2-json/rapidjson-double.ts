@@ -89,5 +89,7 @@ function scale(value: number, power: number): number {
 
 function scaleOnce(value: number, power: number): number {
   if (power < -POWER_MAX) return 0;
-  return power >= 0 ? value * (POWERS_OF_TEN[power] ?? Number.POSITIVE_INFINITY) : value / POWERS_OF_TEN[-power]!;
+  return power >= 0
+    ? value * (POWERS_OF_TEN[power] ?? Number.POSITIVE_INFINITY)
+    : value / POWERS_OF_TEN[-power]!;
 }

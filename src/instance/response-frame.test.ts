@@ -1,0 +1,76 @@
+// Random answers through the RESPONSE frame, received in chunks that end anywhere.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ExecuteOutput, ExecuteReply } from '../backend/sdk.ts';
+import { STATUS_CODES, StatusError } from '../domain/status.ts';
+import { createPrng, type Prng } from '../lib/prng.ts';
+import { FrameReader } from './frame-reader.ts';
+import { FRAME_RESPONSE } from './protocol.ts';
+import { decodeResponseFrame, encodeResponseFrame, type ReceivedReply } from './response-frame.ts';
+
+function randomOutput(prng: Prng, bytesMax: number): ExecuteOutput {
+  return {
+    index: prng.integer(0, 65_535),
+    shape: Array.from({ length: prng.integer(0, 5) }, () => prng.pick([0, 1, 7, 2 ** 40])),
+    data: Buffer.alloc(prng.integer(0, bytesMax), prng.integer(1, 255)),
+  };
+}
+
+function randomReply(prng: Prng): ExecuteReply {
+  const bytesMax = prng.pick([10, 300, 60_000]);
+  const results = Array.from({ length: prng.integer(0, 6) }, () => {
+    if (prng.boolean(0.2))
+      return new StatusError(prng.pick(STATUS_CODES), prng.pick(['', 'bad größe', 'x'.repeat(300)]));
+    return Array.from({ length: prng.integer(0, 3) }, () => randomOutput(prng, bytesMax));
+  });
+  return { results, computeInputNs: 1, computeInferNs: prng.integer(0, 2 ** 50), computeOutputNs: 3.4 };
+}
+
+function receive(prng: Prng, parts: readonly Buffer[]): ReceivedReply {
+  const replies: ReceivedReply[] = [];
+  const reader = new FrameReader({
+    isContiguous: false,
+    onFrame: (frame) => {
+      assert.equal(frame.type, FRAME_RESPONSE);
+      replies.push(decodeResponseFrame(frame.header, frame.payload));
+    },
+  });
+  const bytes = Buffer.concat(parts);
+  for (let at = 0; at < bytes.length; ) {
+    const length = prng.integer(1, 20_000);
+    reader.push(bytes.subarray(at, at + length));
+    at += length;
+  }
+  assert.equal(replies.length, 1);
+  return replies[0]!;
+}
+
+test('random answers come out as they went in', () => {
+  for (let seed = 1; seed <= 100; seed++) {
+    const prng = createPrng(seed);
+    const sent = randomReply(prng);
+    const batchId = prng.uint32();
+    const received = receive(prng, encodeResponseFrame(batchId, sent));
+    assert.equal(received.batchId, batchId);
+    assert.deepEqual(
+      [received.computeInputNs, received.computeInferNs, received.computeOutputNs],
+      [1, sent.computeInferNs, 3],
+    );
+    assert.equal(received.results.length, sent.results.length);
+    received.results.forEach((result, r) => {
+      const expected = sent.results[r]!;
+      if (expected instanceof StatusError || result instanceof StatusError) {
+        assert.ok(expected instanceof StatusError && result instanceof StatusError, `seed ${seed}`);
+        assert.equal(result.describe(), expected.describe());
+        return;
+      }
+      assert.deepEqual(
+        result.map(({ index, shape, data }) => ({ index, shape, data: Buffer.concat(data) })),
+        expected,
+        `seed ${seed}`,
+      );
+      for (const output of result) assert.equal(output.byteLength, Buffer.concat(output.data).length);
+    });
+  }
+});
