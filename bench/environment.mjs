@@ -26,7 +26,7 @@ const BENCH = dirname(fileURLToPath(import.meta.url));
 export const ROOT = dirname(BENCH);
 export const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'nereid', 'bench');
 
-/** The last wheel of nvidia-pytriton that holds a tritonserver, and the last tritonclient that holds the binary. */
+/** Wheels that are known to hold a tritonserver and a perf_analyzer binary. */
 const PYTRITON = 'nvidia-pytriton==0.7.0';
 const PERF_ANALYZER_WHEEL = 'tritonclient==2.46.0';
 

@@ -30,6 +30,7 @@ export function describeRun({ options, environment, points }) {
       triton: environment.tritonVersion,
     },
     rounds: options.rounds,
+    client: options.client,
     points,
   };
 }
@@ -68,14 +69,14 @@ export function renderLedger(rows) {
   return [...opening, ...[...rows].reverse().flatMap(renderRow)].join('\n');
 }
 
-function renderRow({ date, commit, machine, versions, rounds, points }) {
+function renderRow({ date, commit, machine, versions, rounds, client, points }) {
   return [
     `## ${date.slice(0, 16).replace('T', ' ')} UTC · ${commit}`,
     '',
     `${machine.coreCount} cores, ${machine.cpu}, ${machine.memoryGib} GiB, ${machine.os}, Node ${machine.node}; ` +
       `Triton ${versions.triton}, Python ${versions.python}, ` +
       `ONNX Runtime ${versions.onnxruntimeNereid} (Nereid) and ${versions.onnxruntimeTriton} (Triton); ` +
-      `medians of ${rounds} round${rounds === 1 ? '' : 's'}.`,
+      `medians of ${rounds} round${rounds === 1 ? '' : 's'}, client ${client}.`,
     '',
     ...renderTable(points),
     '',

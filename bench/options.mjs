@@ -31,6 +31,7 @@ export const USAGE = `usage: npm run bench -- [options]
   --rounds N           rounds; the order of the servers turns every round (default 5)
   --only MODEL         one of ${MODELS.map((model) => model.name).join(', ')} (default: all)
   --concurrency LIST   for instance 1,4 (default 1,4,32)
+  --client KIND        perf_analyzer's calls: sync, async or auto (default: async from 16 in flight on)
   --quick              one round of mlp, no ledger entry
   --skip-triton        Nereid alone, no ledger entry
   --no-ledger          print the table only
@@ -44,6 +45,7 @@ export function parseOptions(argv) {
       rounds: { type: 'string' },
       only: { type: 'string' },
       concurrency: { type: 'string', default: '1,4,32' },
+      client: { type: 'string', default: 'auto' },
       quick: { type: 'boolean', default: false },
       'skip-triton': { type: 'boolean', default: false },
       'no-ledger': { type: 'boolean', default: false },
@@ -53,11 +55,14 @@ export function parseOptions(argv) {
   const only = values.only ?? (values.quick ? 'mlp' : undefined);
   const models = MODELS.filter((model) => only === undefined || model.name === only);
   if (models.length === 0) throw new Error(`--only: no model named '${only}'`);
+  if (!['auto', 'sync', 'async'].includes(values.client))
+    throw new Error(`--client: no kind '${values.client}'`);
   return {
     isHelp: values.help,
     rounds: parseCount('--rounds', values.rounds ?? (values.quick ? '1' : '5')),
     models,
     concurrencies: values.concurrency.split(',').map((text) => parseCount('--concurrency', text)),
+    client: values.client,
     hasTriton: !values['skip-triton'],
     writesLedger: !(values.quick || values['skip-triton'] || values['no-ledger']),
   };

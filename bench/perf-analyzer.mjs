@@ -7,8 +7,15 @@ import { join } from 'node:path';
 const STABILITY_PERCENT = 30;
 const ANY_PERCENT = 100_000;
 const TRIALS_MAX = 8;
-const RUN_MS_MAX = 180_000;
+const RUN_MS_MAX = 120_000;
 const WARMUP_CONCURRENCY = 4;
+/**
+ * The synchronous client has a thread per request in flight. With more of them than cores its main thread gets too
+ * little time to keep up with the records of finished requests: they pile up and a run of 8 s does not end in minutes.
+ * From here on two threads drive all requests.
+ */
+const ASYNC_CONCURRENCY_MIN = 16;
+const ASYNC_ARGS = ['--async', '--max-threads', '2'];
 
 /** Sends load until just-in-time compilers, allocators and connections are past their start. */
 export async function warmUp({ perfAnalyzer, server, model }) {
@@ -20,8 +27,8 @@ export async function warmUp({ perfAnalyzer, server, model }) {
 }
 
 /**
- * { inferPerS, p50Us, p95Us, p99Us, isStable }. perf_analyzer reports nothing when its windows do not agree; the point is
- * then measured once more with any windows accepted, and marked.
+ * { inferPerS, p50Us, p95Us, p99Us, isStable }. perf_analyzer reports nothing when its windows do not agree or it does
+ * not come to an end; the point is then measured once more with any windows accepted, and marked.
  */
 export async function measure(point) {
   const stable = await measureOnce({ ...point, stabilityPercent: STABILITY_PERCENT });
@@ -31,11 +38,13 @@ export async function measure(point) {
   return { ...unstable, isStable: false };
 }
 
-async function measureOnce({ perfAnalyzer, server, model, concurrency, workFolder, stabilityPercent }) {
+async function measureOnce({ stabilityPercent, ...point }) {
+  const { perfAnalyzer, model, concurrency, workFolder } = point;
   const csv = join(workFolder, 'perf.csv');
   rmSync(csv, { force: true });
   await runPerfAnalyzer(perfAnalyzer, [
-    ...baseArgs({ server, model, concurrency }),
+    ...baseArgs(point),
+    ...clientArgs(point),
     ...model.windowArgs(concurrency),
     ...['-s', String(stabilityPercent), '--max-trials', String(TRIALS_MAX), '-f', csv],
   ]);
@@ -44,6 +53,11 @@ async function measureOnce({ perfAnalyzer, server, model, concurrency, workFolde
 
 function baseArgs({ server, model, concurrency }) {
   return ['-m', model.name, '-u', server.url, '-i', 'http', '--concurrency-range', String(concurrency)];
+}
+
+function clientArgs({ client, concurrency }) {
+  const isAsync = client === 'async' || (client === 'auto' && concurrency >= ASYNC_CONCURRENCY_MIN);
+  return isAsync ? ASYNC_ARGS : ['--sync'];
 }
 
 /** The report is one header line and one line per concurrency. */
@@ -80,8 +94,9 @@ function runPerfAnalyzer({ file, libraries }, args) {
     }
     child.on('error', reject);
     child.on('close', (code, signal) => {
-      // Windows that do not agree are an answer too; everything else is a failure.
-      if (code === 0 || /failed to obtain stable measurement/i.test(output)) resolve(output);
+      // Windows that do not agree and a run past its time leave no report; everything else is a failure.
+      if (code === 0 || signal === 'SIGTERM' || /failed to obtain stable measurement/i.test(output))
+        resolve(output);
       else
         reject(
           new Error(`perf_analyzer ${args.join(' ')}: ${signal ?? `exit ${code}`}\n${output.slice(-2000)}`),

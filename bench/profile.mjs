@@ -57,7 +57,14 @@ async function recordLoad({ model, concurrency, folder }) {
   });
   say(`load: ${model.name}, concurrency ${concurrency}`);
   await warmUp({ perfAnalyzer, server, model });
-  const result = await measure({ perfAnalyzer, server, model, concurrency, workFolder: folder });
+  const result = await measure({
+    perfAnalyzer,
+    server,
+    model,
+    concurrency,
+    client: 'auto',
+    workFolder: folder,
+  });
   await server.stop();
   say(`${formatNumber(result.inferPerS)} infer/s with the profiler on`);
 }

@@ -91,7 +91,14 @@ async function measurePoint(bench, { round, model, concurrency, server, servers 
   const others = servers.filter((other) => other !== server);
   const before = others.map((other) => other.readCpuMs());
   const beganMs = performance.now();
-  const result = await measure({ perfAnalyzer, server, model, concurrency, workFolder });
+  const result = await measure({
+    perfAnalyzer,
+    server,
+    model,
+    concurrency,
+    client: options.client,
+    workFolder,
+  });
   const tookMs = performance.now() - beganMs;
   samples.push({ round, model: model.name, concurrency, server: server.name, ...result });
 

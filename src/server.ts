@@ -1,6 +1,7 @@
 // Puts the rooms together: options in, a running server out, and its orderly end. Only main.ts calls it.
 
 import { availableParallelism } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { backendConfigOf, type ServerOptions } from './cli/options.ts';
 import { readVersion } from './cli/version.ts';
 import { ModelControl } from './core/control.ts';
@@ -9,6 +10,7 @@ import type { LoadEnvironment } from './core/model/load-version.ts';
 import { Catalog } from './core/repository/catalog.ts';
 import { MetricsRegistry } from './core/stats/metrics-registry.ts';
 import { addSystemMetrics } from './core/stats/system-metrics.ts';
+import { HTTP_CLOSE_MS_MAX } from './domain/limits.ts';
 import { internal, unavailable } from './domain/status.ts';
 import { type HttpFrontend, startHttpFrontend } from './frontend/http/http-server.ts';
 import type { HttpServices } from './frontend/http/services.ts';
@@ -148,7 +150,7 @@ export class NereidServer {
   async #drain(): Promise<void> {
     const models = this.#catalog.models();
     await Promise.all(models.map((model) => model.unload()));
-    await this.#http?.close();
+    await Promise.race([this.#http?.close(), sleep(HTTP_CLOSE_MS_MAX)]);
   }
 
   #logOpen(deadlineMs: number): void {

@@ -2,21 +2,23 @@
 // Operations on one model happen one after another; a load builds the new beside the old and swaps on success.
 
 import type { ModelConfig } from '../domain/model-config.ts';
-import { internal, invalidArgument, StatusError, unavailable } from '../domain/status.ts';
+import { invalidArgument, StatusError, unavailable } from '../domain/status.ts';
 import type { Logger } from '../lib/logger.ts';
 import { Semaphore } from '../lib/semaphore.ts';
 import { type LoadEnvironment, loadVersion } from './model/load-version.ts';
 import type { Model } from './model/model.ts';
 import { type Catalog, type IndexRow, UNLOADED_REASON } from './repository/catalog.ts';
-import { type FileOverride, type OverrideDirectory, writeOverride } from './repository/file-override.ts';
-import { type ConfigRules, type RepositoryConfig, readRepositoryConfig } from './repository/read-config.ts';
+import type { OverrideDirectory } from './repository/file-override.ts';
 import {
-  fingerprintOf,
-  type ModelDirectory,
-  type RepositoryScan,
-  scanRepositories,
-  selectVersions,
-} from './repository/scan.ts';
+  checkModelName,
+  type FoundModel,
+  findModel,
+  isOverride,
+  type LoadOverride,
+  type RepositoryAccess,
+} from './repository/find-model.ts';
+import type { ConfigRules } from './repository/read-config.ts';
+import { fingerprintOf, type RepositoryScan, scanRepositories, selectVersions } from './repository/scan.ts';
 
 export interface ControlOptions {
   readonly paths: readonly string[];
@@ -32,11 +34,6 @@ export interface ControlOptions {
   parseConfigJson(text: string): ModelConfig;
 }
 
-export interface LoadOverride {
-  readonly configJson: string | undefined;
-  readonly files: readonly FileOverride[];
-}
-
 /** What was loaded last, to tell whether there is anything new. */
 interface Loaded {
   readonly fingerprint: string;
@@ -49,6 +46,7 @@ export class ModelControl {
   readonly #options: ControlOptions;
   readonly #catalog: Catalog;
   readonly #log: Logger;
+  readonly #access: RepositoryAccess;
   readonly #loadSlots: Semaphore;
   readonly #queues = new Map<string, Promise<unknown>>();
   readonly #loaded = new Map<string, Loaded>();
@@ -59,6 +57,12 @@ export class ModelControl {
     this.#options = options;
     this.#catalog = options.catalog;
     this.#log = options.environment.logger.child('model_lifecycle');
+    this.#access = {
+      paths: options.paths,
+      rules: options.rules,
+      logger: this.#log,
+      parseConfigJson: options.parseConfigJson,
+    };
     this.#loadSlots = new Semaphore(options.loadConcurrency);
   }
 
@@ -76,7 +80,7 @@ export class ModelControl {
   /** The load call of a client. Resolves when the model is ready. */
   async load(name: string, override: LoadOverride = NO_OVERRIDE): Promise<void> {
     this.#requireExplicit();
-    checkName(name);
+    checkModelName(name);
     await this.#inOrder(name, () => this.#load(name, override));
   }
 
@@ -146,16 +150,18 @@ export class ModelControl {
 
   async #load(name: string, override: LoadOverride): Promise<void> {
     if (this.#isStopped) throw unavailable('Server is stopping, no model is loaded any more');
-    const found = await this.#poll(name, override);
-    const isOverride = override.configJson !== undefined || override.files.length > 0;
-    if (!isOverride && this.#isUnchanged(name, found.fingerprint)) return;
+    const found = await findModel(name, override, this.#access);
+    if (!isOverride(override) && this.#isUnchanged(name, found.fingerprint)) return;
     const { selected, missing } = selectVersions(found.versions, found.config.version_policy);
     for (const version of missing) {
       this.#log.error(
         `version ${version} is specified for model '${name}', but the version directory is not present`,
       );
     }
-    this.#loaded.set(name, { fingerprint: found.fingerprint, override: this.#loaded.get(name)?.override });
+    if (this.#options.mode !== 'explicit') {
+      // A poll tries a failed model again only when its files change; a client that asks again wants the answer.
+      this.#rememberPolled(name, found.fingerprint);
+    }
     if (selected.length === 0) {
       this.#catalog.ensure(name);
       const reason = `at least one version must be available under the version policy of model '${name}'`;
@@ -171,43 +177,6 @@ export class ModelControl {
     this.#log.info(`successfully loaded '${name}'`);
   }
 
-  /** Reads the model's directory or the override; any failure is the poll failure that clients know. */
-  async #poll(name: string, override: LoadOverride): Promise<Found> {
-    let directory: ModelDirectory | OverrideDirectory | undefined;
-    try {
-      const config =
-        override.configJson === undefined ? undefined : this.#options.parseConfigJson(override.configJson);
-      if (override.files.length > 0) {
-        if (config === undefined) {
-          throw invalidArgument("Load parameter 'config' must be specified for model file override");
-        }
-        directory = await writeOverride(name, override.files);
-      } else directory = await this.#locate(name);
-      const fingerprint = await fingerprintOf(directory.path);
-      const found = await readRepositoryConfig(directory, this.#options.rules, config);
-      for (const entry of found.ignored) {
-        this.#log.warn(
-          `ignore version directory '${entry}' of model '${name}': its name is not a version number`,
-        );
-      }
-      return { ...found, directory, fingerprint, override: 'remove' in directory ? directory : undefined };
-    } catch (thrown) {
-      if (directory !== undefined && 'remove' in directory) await directory.remove();
-      this.#log.error(`Poll failed for model directory '${name}': ${StatusError.from(thrown).message}`);
-      throw internal(`failed to load '${name}', failed to poll from model repository`);
-    }
-  }
-
-  async #locate(name: string): Promise<ModelDirectory> {
-    const directories = (await scanRepositories(this.#options.paths)).get(name) ?? [];
-    if (directories.length > 1) {
-      throw invalidArgument(`failed to poll model '${name}': not unique across all model repositories`);
-    }
-    const only = directories[0];
-    if (only === undefined) throw invalidArgument(`no directory '${name}' in any model repository`);
-    return only;
-  }
-
   #isUnchanged(name: string, fingerprint: string): boolean {
     if (this.#loaded.get(name)?.fingerprint !== fingerprint) return false;
     const records = [...this.#catalog.records(name).values()];
@@ -215,7 +184,7 @@ export class ModelControl {
   }
 
   /** All versions or none; on failure what served before goes on serving. */
-  async #loadVersions(found: Found, versions: readonly number[]): Promise<Model[]> {
+  async #loadVersions(found: FoundModel, versions: readonly number[]): Promise<Model[]> {
     const name = found.config.name;
     const results = await Promise.all(versions.map((version) => this.#tryVersion(found, version)));
     const failures = results.filter((result) => result instanceof StatusError);
@@ -246,7 +215,7 @@ export class ModelControl {
     throw invalidArgument(`load failed for model '${name}': ${text}`);
   }
 
-  async #tryVersion(found: Found, version: number): Promise<Model | StatusError> {
+  async #tryVersion(found: FoundModel, version: number): Promise<Model | StatusError> {
     const { config, directory } = found;
     if (this.#catalog.records(config.name).get(version)?.state !== 'READY') {
       this.#catalog.set(config.name, version, { state: 'LOADING', reason: '', model: undefined });
@@ -327,22 +296,5 @@ export class ModelControl {
   /** A model that could not be read is tried again only when its files change. */
   #rememberPolled(name: string, fingerprint: string): void {
     this.#loaded.set(name, { fingerprint, override: this.#loaded.get(name)?.override });
-  }
-}
-
-interface Found extends RepositoryConfig {
-  readonly directory: ModelDirectory;
-  readonly fingerprint: string;
-  readonly override: OverrideDirectory | undefined;
-}
-
-function checkName(name: string): void {
-  if (name.trim() === '') {
-    throw invalidArgument('Model name cannot be empty. Please enter a valid name to deploy.');
-  }
-  if (name === '.' || name === '..' || name.includes('/') || name.includes('\\')) {
-    throw invalidArgument(
-      `invalid model name '${name}', model name must not contain path traversal characters`,
-    );
   }
 }

@@ -15,6 +15,9 @@ export const HTTP_HEAD_MS_MAX = 60_000;
 /** And this long for the whole request; a gigabyte over a slow line fits, a stuck client does not stay. */
 export const HTTP_REQUEST_MS_MAX = 600_000;
 
+/** At exit the last answers have this long to leave; a client that sends or reads nothing does not hold the server. */
+export const HTTP_CLOSE_MS_MAX = 2_000;
+
 /** JSON nesting, as in newer Triton. */
 export const JSON_DEPTH_MAX = 100;
 

@@ -63,6 +63,7 @@ export class HostProcess {
   #exitReason: string | undefined;
   #killReason: string | undefined;
   #onEnded: (() => void) | undefined;
+  #stopping: Promise<void> | undefined;
   /** Milliseconds of performance.now() when the last frame came. */
   lastHeardMs = performance.now();
 
@@ -124,8 +125,13 @@ export class HostProcess {
     this.#socket.write(encodeControlFrame(FRAME_PING));
   }
 
-  /** Asks the host to end, and ends it if it does not. Resolves when the process is gone. */
-  async stop(): Promise<void> {
+  /** Asks the host to end, and ends it if it does not. Resolves when the process is gone, also the second time. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stopNow();
+    return this.#stopping;
+  }
+
+  async #stopNow(): Promise<void> {
     if (this.#exitReason !== undefined) return;
     const ended = new Promise<void>((resolve) => {
       this.#onEnded = resolve;

@@ -64,6 +64,7 @@ export class Instance {
   #pingedAtMs = 0;
   #pingTimer: NodeJS.Timeout | undefined;
   #restartTimer: NodeJS.Timeout | undefined;
+  #restarting: Promise<void> | undefined;
   #lastError: StatusError | undefined;
 
   constructor(options: InstanceOptions) {
@@ -74,6 +75,10 @@ export class Instance {
 
   get state(): InstanceState {
     return this.#state;
+  }
+
+  get #isStopped(): boolean {
+    return this.#state === 'stopped';
   }
 
   get inFlightCount(): number {
@@ -119,11 +124,13 @@ export class Instance {
     clearInterval(this.#pingTimer);
     clearTimeout(this.#restartTimer);
     await this.#host?.stop();
+    await this.#restarting;
   }
 
   /** Ends the process without asking; for a server that must exit now. */
   kill(): void {
     this.#state = 'stopped';
+    clearTimeout(this.#restartTimer);
     this.#host?.kill('the server ends');
   }
 
@@ -145,7 +152,7 @@ export class Instance {
   }
 
   #becomeReady(): void {
-    if (this.#state === 'stopped') return;
+    if (this.#isStopped) return;
     this.#state = 'ready';
     this.#readySinceMs = performance.now();
     this.#lastError = undefined;
@@ -197,31 +204,35 @@ export class Instance {
   #scheduleRestart(): void {
     const delayMs = Math.min(RESTART_DELAY_MS_MIN * 2 ** this.#failedStarts, RESTART_DELAY_MS_MAX);
     this.#failedStarts++;
-    this.#restartTimer = setTimeout(() => void this.#restart(), delayMs);
+    this.#restartTimer = setTimeout(() => {
+      this.#restarting = this.#restart();
+    }, delayMs);
   }
 
   async #restart(): Promise<void> {
     try {
       this.#host = await this.#launch();
+      if (this.#isStopped) return;
       await this.#host.load({ ...this.#options.load, config: this.#config!, isAutoComplete: false });
       await this.#host.start(this.#config!);
       await this.#runWarmup();
       this.#becomeReady();
       this.#events.onLog(this, 'info', `instance '${this.name}' was restarted`);
     } catch (thrown) {
-      if (this.#state === 'stopped') return;
-      this.#lastError = StatusError.from(thrown);
-      this.#host?.kill('could not be restarted');
-      this.#events.onLog(
-        this,
-        'error',
-        `instance '${this.name}' could not be restarted: ${this.#lastError.message}`,
-      );
-      if (this.#failedStarts >= RESTART_ATTEMPTS_MAX) this.#state = 'failed';
-      this.#events.onStateChange(this);
-      this.#scheduleRestart();
+      if (!this.#isStopped) this.#restartFailed(StatusError.from(thrown));
+    } finally {
+      // A stop that came while the new host was on its way did not know of it.
+      if (this.#isStopped) await this.#host?.stop();
     }
-    if (this.#state === 'stopped') this.#host?.kill('the model is unloaded');
+  }
+
+  #restartFailed(error: StatusError): void {
+    this.#lastError = error;
+    this.#host?.kill('could not be restarted');
+    this.#events.onLog(this, 'error', `instance '${this.name}' could not be restarted: ${error.message}`);
+    if (this.#failedStarts >= RESTART_ATTEMPTS_MAX) this.#state = 'failed';
+    this.#events.onStateChange(this);
+    this.#scheduleRestart();
   }
 
   async #runWarmup(): Promise<void> {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { call, failuresOf, inferNow, type Load, startLoad, waitUntil } from '../support/load.ts';
+import { call, inferNow, type Load, requireAllSucceeded, startLoad, waitUntil } from '../support/load.ts';
 import { inRoot } from '../support/paths.ts';
 import { childrenOf, procSkip } from '../support/processes.ts';
 import { addExample, createRepository, type TestRepository } from '../support/repository.ts';
@@ -58,9 +58,9 @@ describe('a polled repository', { skip: procSkip }, () => {
       args: ['--model-control-mode=poll', '--repository-poll-secs=1'],
     });
     loads = [
-      startLoad(server, { model: 'scaled', body: SCALER_BODY, connections: 4 }),
-      startLoad(server, { model: 'steady', body: SCALER_BODY, connections: 2 }),
-      startLoad(server, { model: 'digits', body: DIGITS_BODY, connections: 2 }),
+      startLoad(server, { model: 'scaled', body: SCALER_BODY, connections: 4, pauseMs: 5 }),
+      startLoad(server, { model: 'steady', body: SCALER_BODY, connections: 2, pauseMs: 5 }),
+      startLoad(server, { model: 'digits', body: DIGITS_BODY, connections: 2, pauseMs: 5 }),
     ];
   });
   after(async () => {
@@ -146,12 +146,12 @@ describe('a polled repository', { skip: procSkip }, () => {
     for (const load of loads) {
       const answers = await load.stop();
       assert.ok(answers.length > 100);
-      assert.deepEqual(failuresOf(answers), []);
+      requireAllSucceeded(answers);
     }
   });
 
   test('a removed model goes and comes back', async () => {
-    const steady = startLoad(server, { model: 'steady', body: SCALER_BODY, connections: 2 });
+    const steady = startLoad(server, { model: 'steady', body: SCALER_BODY, connections: 2, pauseMs: 5 });
     renameSync(repository.at('scaled'), `${repository.path}-aside`);
     const status = async () =>
       (await call(server, { path: '/v2/models/scaled/infer', body: SCALER_BODY })).status;
@@ -159,7 +159,7 @@ describe('a polled repository', { skip: procSkip }, () => {
     assert.equal((await call(server, { path: '/v2/health/ready' })).status, 200);
     renameSync(`${repository.path}-aside`, repository.at('scaled'));
     assert.ok(await waitUntil(async () => (await status()) === 200), explain());
-    assert.deepEqual(failuresOf(await steady.stop()), []);
+    requireAllSucceeded(await steady.stop());
   });
 });
 
@@ -174,7 +174,7 @@ describe('an explicitly controlled repository', { skip: procSkip }, () => {
       repository: repository.path,
       args: ['--model-control-mode=explicit', '--load-model=scaled'],
     });
-    load = startLoad(server, { model: 'scaled', body: SCALER_BODY, connections: 8 });
+    load = startLoad(server, { model: 'scaled', body: SCALER_BODY, connections: 8, pauseMs: 5 });
   });
   after(async () => {
     await load?.stop();
@@ -190,6 +190,7 @@ describe('an explicitly controlled repository', { skip: procSkip }, () => {
       const config = JSON.stringify({
         backend: 'onnxruntime',
         max_batch_size: maxBatchSize,
+        instance_group: [{ count: 1, kind: 'KIND_CPU' }],
         input: [{ name: 'X', data_type: 'TYPE_FP32', dims: [-1] }],
         output: [{ name: 'Y', data_type: 'TYPE_FP32', dims: [-1] }],
       });
@@ -228,6 +229,6 @@ describe('an explicitly controlled repository', { skip: procSkip }, () => {
   test('no request failed', async () => {
     const answers = await load.stop();
     assert.ok(answers.length > 100);
-    assert.deepEqual(failuresOf(answers), []);
+    requireAllSucceeded(answers);
   });
 });

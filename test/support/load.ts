@@ -3,6 +3,9 @@
 import { Agent, request } from 'node:http';
 import type { RunningServer } from './server.ts';
 
+/** A request without an answer after this long never gets one; it counts as status 0. */
+const ANSWER_MS_MAX = 20_000;
+
 export interface Call {
   readonly path: string;
   readonly method?: 'GET' | 'POST';
@@ -47,6 +50,7 @@ export function call(server: Pick<RunningServer, 'httpUrl'>, options: Call): Pro
       },
     );
     outgoing.on('error', (error) => done(0, error.message));
+    outgoing.setTimeout(ANSWER_MS_MAX, () => outgoing.destroy(new Error(`no answer in ${ANSWER_MS_MAX} ms`)));
     outgoing.end(body);
   });
 }
@@ -82,7 +86,13 @@ export interface Load {
 
 export function startLoad(
   server: RunningServer,
-  options: { readonly model: string; readonly body: string; readonly connections: number },
+  options: {
+    readonly model: string;
+    readonly body: string;
+    readonly connections: number;
+    /** Between an answer and the next request; leaves the processor to what is tested. */
+    readonly pauseMs?: number;
+  },
 ): Load {
   const agent = new Agent({ keepAlive: true, maxSockets: options.connections });
   const answers: Answer[] = [];
@@ -98,7 +108,8 @@ export function startLoad(
       });
       answers.push(answer);
       // A server that refuses at once must not turn the test into a busy loop.
-      if (answer.status !== 200) await new Promise((resolve) => setTimeout(resolve, 5));
+      const pauseMs = answer.status === 200 ? (options.pauseMs ?? 0) : 5;
+      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   };
   const connections = Array.from({ length: options.connections }, connection);
@@ -116,4 +127,14 @@ export function startLoad(
 
 export function failuresOf(answers: readonly Answer[]): Answer[] {
   return answers.filter((answer) => answer.status !== 200);
+}
+
+/** Throws with the first failure; a diff of thousands of answers would take minutes. */
+export function requireAllSucceeded(answers: readonly Answer[]): void {
+  const failures = failuresOf(answers);
+  const first = failures[0];
+  if (first === undefined) return;
+  throw new Error(
+    `${failures.length} of ${answers.length} requests failed, the first with ${first.status}: ${first.text}`,
+  );
 }

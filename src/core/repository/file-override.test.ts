@@ -52,12 +52,6 @@ for (const path of ESCAPES) {
   });
 }
 
-for (const name of ['../x', '..', '.', '', 'a/b', '/etc', 'a\0b']) {
-  test(`a model named ${JSON.stringify(name)} gets no directory`, async () => {
-    await assert.rejects(writeOverride(name, [file('1/model.onnx')]), { code: 'INVALID_ARG' });
-  });
-}
-
 test('a file that is also a directory leaves nothing behind', async () => {
   const before = overrideDirectories();
   await assert.rejects(writeOverride('m', [file('1'), file('1/model.onnx')]));

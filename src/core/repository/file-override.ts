@@ -24,13 +24,19 @@ export async function writeOverride(
   for (const file of files) checkInside(file.path);
   const root = await mkdtemp(join(tmpdir(), 'nereid-model-'));
   const path = join(root, name);
-  await mkdir(path);
-  for (const file of files) {
-    const target = join(path, file.path);
-    await mkdir(dirname(target), { recursive: true });
-    await writeFile(target, file.content);
+  const remove = () => rm(root, { recursive: true, force: true });
+  try {
+    await mkdir(path);
+    for (const file of files) {
+      const target = join(path, file.path);
+      await mkdir(dirname(target), { recursive: true });
+      await writeFile(target, file.content);
+    }
+  } catch (thrown) {
+    await remove();
+    throw thrown;
   }
-  return { name, path, remove: () => rm(root, { recursive: true, force: true }) };
+  return { name, path, remove };
 }
 
 function checkInside(path: string): void {

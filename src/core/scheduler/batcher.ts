@@ -79,6 +79,7 @@ export class Batcher {
         `${requestPrefix(entry)}Server is stopping, scheduler for model has stopped accepting new inference requests`,
       );
     }
+    if (this.#isHopeless()) throw this.#hopelessError();
     entry.level = this.#policy.levelOf(entry.request.priority);
     if (!this.#queue.hasRoomFor(entry))
       throw unavailable(`${requestPrefix(entry)}Exceeds maximum queue size`);
@@ -105,14 +106,17 @@ export class Batcher {
     const payload = this.#payloads.get(reply.batchId);
     if (payload === undefined) return;
     this.#payloads.delete(reply.batchId);
-    this.#computeNs += (reply.computeInferNs - this.#computeNs) * COMPUTE_WEIGHT;
     let executedSize = 0;
     for (let i = 0; i < payload.entries.length; i++) {
       const entry = payload.entries[i]!;
       const result = reply.results[i];
       if (result !== undefined && !(result instanceof StatusError)) executedSize += entry.batchSize;
     }
-    if (executedSize > 0) this.#owner.batchExecuted(executedSize, reply);
+    if (executedSize > 0) {
+      // A cancelled or failed batch says nothing about how long the model takes.
+      this.#computeNs += (reply.computeInferNs - this.#computeNs) * COMPUTE_WEIGHT;
+      this.#owner.batchExecuted(executedSize, reply);
+    }
     for (let i = 0; i < payload.entries.length; i++) this.#answer(payload.entries[i]!, reply, i);
     this.#pumpSoon();
     this.#checkIdle();
@@ -132,16 +136,24 @@ export class Batcher {
 
   /** An instance became ready, or went away for good. */
   onInstanceChange(): void {
-    const isHopeless = this.#instances.every((instance) => instance.state === 'failed');
-    if (isHopeless && this.#instances.length > 0) {
-      this.#failWaiting(this.#instances[0]!.lastError ?? unavailable('no instance of the model is running'));
-    }
+    if (this.#isHopeless()) this.#failWaiting(this.#hopelessError());
     this.#pumpSoon();
+  }
+
+  /** No instance runs and none could be restarted for a while. */
+  #isHopeless(): boolean {
+    return this.#instances.every((instance) => instance.state === 'failed');
+  }
+
+  #hopelessError(): StatusError {
+    const reason = this.#instances[0]?.lastError?.message ?? 'the model has no instance';
+    return unavailable(`no instance of the model is running: ${reason}`);
   }
 
   /** Refuses new requests; resolves when every accepted one has been answered. */
   drain(): Promise<void> {
     this.#isStopped = true;
+    this.#pumpSoon();
     return new Promise((resolve) => {
       this.#onIdle = resolve;
       this.#checkIdle();
@@ -171,10 +183,10 @@ export class Batcher {
   #pump(): void {
     const nowMs = this.#clock.nowMs();
     if (nowMs >= this.#queue.nextDeadlineMs()) this.#rejectExpired(nowMs);
-    if (this.#queue.waitingCount < this.#delayedStartCount) return;
-    this.#delayedStartCount = 0;
+    const isHeld = this.#queue.waitingCount < this.#delayedStartCount && !this.#isStopped;
+    if (!isHeld) this.#delayedStartCount = 0;
     let waitUntilMs = this.#queue.nextDeadlineMs();
-    while (this.#queue.waitingCount > 0) {
+    while (!isHeld && this.#queue.waitingCount > 0) {
       const instance = this.#freeInstance();
       if (instance === undefined) break;
       const decision = formBatch(this.#queue, this.#policy, nowMs);

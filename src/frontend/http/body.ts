@@ -2,7 +2,7 @@
 // compressed them. Compression runs on zlib's threads, never on the event loop.
 
 import type { IncomingMessage } from 'node:http';
-import { unzip } from 'node:zlib';
+import { createUnzip } from 'node:zlib';
 import { HTTP_BODY_BYTES_MAX, HTTP_CHUNKS_MAX } from '../../domain/limits.ts';
 import { invalidArgument, type StatusError, unsupported } from '../../domain/status.ts';
 
@@ -10,6 +10,9 @@ export interface Body {
   readonly pieces: readonly Buffer[];
   readonly byteLength: number;
 }
+
+/** Output comes in pieces of this size. */
+const UNZIP_PIECE_BYTES = 64 * 1024;
 
 export const UNSUPPORTED_COMPRESSION = 'Unsupported compression type';
 
@@ -73,17 +76,24 @@ export function isCompressed(encoding: string | undefined): boolean {
 export function decompress(body: Body, bytesMax: number): Promise<Body> {
   if (body.byteLength === 0) throw invalidArgument('nothing to be decompressed');
   return new Promise((resolve, reject) => {
-    unzip(Buffer.concat(body.pieces), { maxOutputLength: bytesMax }, (error, data) => {
-      if (error === null) resolve({ pieces: [data], byteLength: data.length });
-      else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
-        reject(
-          invalidArgument(
-            `Decompressed data size exceeds the maximum allowed value of ${bytesMax} bytes. Use --http-max-input-size to increase the limit.`,
-          ),
-        );
-      }
-      // Triton treats a body that is not what its header says as an empty one.
-      else resolve({ pieces: [], byteLength: 0 });
+    const pieces: Buffer[] = [];
+    let byteLength = 0;
+    const unzip = createUnzip({ chunkSize: UNZIP_PIECE_BYTES });
+    unzip.on('data', (piece: Buffer) => {
+      byteLength += piece.length;
+      pieces.push(piece);
+      if (byteLength <= bytesMax) return;
+      unzip.destroy();
+      reject(
+        invalidArgument(
+          `Decompressed data size exceeds the maximum allowed value of ${bytesMax} bytes. Use --http-max-input-size to increase the limit.`,
+        ),
+      );
     });
+    unzip.on('end', () => resolve({ pieces, byteLength }));
+    // Triton treats a body that is not what its header says as an empty one.
+    unzip.on('error', () => resolve({ pieces: [], byteLength: 0 }));
+    for (const piece of body.pieces) unzip.write(piece);
+    unzip.end();
   });
 }

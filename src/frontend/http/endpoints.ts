@@ -1,9 +1,9 @@
 // Every HTTP endpoint but infer: health, metadata, config, statistics, repository and logging.
 
 import type { ServerResponse } from 'node:http';
-import type { LoadOverride } from '../../core/control.ts';
 import { LATEST_VERSION } from '../../core/repository/catalog.ts';
 import type { FileOverride } from '../../core/repository/file-override.ts';
+import type { LoadOverride } from '../../core/repository/find-model.ts';
 import { internal, unavailable, unsupported } from '../../domain/status.ts';
 import type { LogFormat, LogSettingsUpdate } from '../../lib/logger.ts';
 import {

@@ -1,7 +1,7 @@
 // What the HTTP frontend needs of the server behind it. server.ts puts it together; endpoints only read it.
 
-import type { LoadOverride } from '../../core/control.ts';
 import type { Catalog, IndexRow } from '../../core/repository/catalog.ts';
+import type { LoadOverride } from '../../core/repository/find-model.ts';
 import type { InferRequest, ResponseSink } from '../../domain/request.ts';
 import type { Cancellation } from '../../lib/cancellation.ts';
 import type { Logger } from '../../lib/logger.ts';
