@@ -150,8 +150,9 @@ describe('a polled repository', { skip: procSkip }, () => {
     }
   });
 
-  test('a removed model goes and comes back', async () => {
+  test('a removed model goes and comes back', async (t) => {
     const steady = startLoad(server, { model: 'steady', body: SCALER_BODY, connections: 2, pauseMs: 5 });
+    t.after(() => steady.stop());
     renameSync(repository.at('scaled'), `${repository.path}-aside`);
     const status = async () =>
       (await call(server, { path: '/v2/models/scaled/infer', body: SCALER_BODY })).status;

@@ -115,7 +115,7 @@ export class Catalog {
       if (entry.versions.size === 0) return false;
       for (const record of entry.versions.values()) {
         const isReady = record.state === 'READY' && record.model?.isHealthy === true;
-        const isGone = record.state === 'UNAVAILABLE' && record.reason === UNLOADED_REASON;
+        const isGone = record.state === 'UNLOADING' || record.reason === UNLOADED_REASON;
         if (!isReady && !isGone) return false;
       }
     }

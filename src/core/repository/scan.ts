@@ -1,6 +1,7 @@
 // What lies in the model repositories: model directories, version directories, and a fingerprint that changes
 // when anything below a model does. Everything may change or vanish while it is being read; that is not an error.
 
+import { createHash } from 'node:crypto';
 import type { Dirent } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -83,24 +84,20 @@ export function selectVersions(
   return { selected: available.slice(-count), missing: [] };
 }
 
-/** Changes when a file below `path` is added, removed or written; equal text means nothing to reload. */
+/** Changes when anything below `path` is added, removed, renamed or written; equal means nothing to reload. */
 export async function fingerprintOf(path: string): Promise<string> {
-  let newestMs = 0;
-  let count = 0;
-  let bytes = 0;
+  const hash = createHash('sha1');
   const pending = [path];
   for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
     for (const entry of await list(directory)) {
       const child = join(directory, entry.name);
       const info = await stat(child).catch(() => undefined);
       if (info === undefined) continue;
-      count++;
-      newestMs = Math.max(newestMs, info.mtimeMs);
       if (info.isDirectory()) pending.push(child);
-      else bytes += info.size;
+      hash.update(`${child}\0${info.isDirectory() ? '' : `${info.size} ${info.mtimeMs} ${info.ino}`}\0`);
     }
   }
-  return `${newestMs}/${count}/${bytes}`;
+  return hash.digest('hex');
 }
 
 async function list(path: string): Promise<Dirent[]> {

@@ -46,7 +46,8 @@ export class Batcher {
   #isPumpDue = false;
   #timer: CancelTimer | undefined;
   #timerAtMs = Number.POSITIVE_INFINITY;
-  #computeNs = 0;
+  /** Moving average; infinite until the first batch has been measured. */
+  #computeNs = Number.POSITIVE_INFINITY;
   #isStopped = false;
   #onIdle: (() => void) | undefined;
 
@@ -114,7 +115,9 @@ export class Batcher {
     }
     if (executedSize > 0) {
       // A cancelled or failed batch says nothing about how long the model takes.
-      this.#computeNs += (reply.computeInferNs - this.#computeNs) * COMPUTE_WEIGHT;
+      const isFirst = this.#computeNs === Number.POSITIVE_INFINITY;
+      if (isFirst) this.#computeNs = reply.computeInferNs;
+      else this.#computeNs += (reply.computeInferNs - this.#computeNs) * COMPUTE_WEIGHT;
       this.#owner.batchExecuted(executedSize, reply);
     }
     for (let i = 0; i < payload.entries.length; i++) this.#answer(payload.entries[i]!, reply, i);

@@ -196,7 +196,8 @@ function onClientError(error: NodeJS.ErrnoException & { rawPacket?: Buffer }, st
   const open = openResponseOf(socket);
   if (!socket.writable) socket.destroy();
   // Garbage behind a complete request: that request is still answered, then the connection ends.
-  else if (open !== undefined) open.once('finish', () => socket.destroySoon());
+  // One that was cut off in its body never will be, and must not keep the connection.
+  else if (open?.req.complete === true) open.once('finish', () => socket.destroySoon());
   else if (error.code === 'HPE_INVALID_METHOD' && isRequestLine(error.rawPacket)) {
     socket.end(rawAnswer('405 Method Not Allowed', 'Method Not Allowed'));
   } else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {

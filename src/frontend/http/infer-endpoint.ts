@@ -7,7 +7,7 @@ import { LATEST_VERSION } from '../../core/repository/catalog.ts';
 import { JSON_INLINE_BYTES_MAX } from '../../domain/limits.ts';
 import type { InferResponse, ResponseSink } from '../../domain/request.ts';
 import { internal, StatusError, unsupported } from '../../domain/status.ts';
-import { Cancellation } from '../../lib/cancellation.ts';
+import type { Cancellation } from '../../lib/cancellation.ts';
 import type { DecodedInferRequest } from '../../wire/v2-json/decode-infer-request.ts';
 import {
   type EncodedInferResponse,
@@ -20,6 +20,7 @@ import { chooseEncoding } from './accept-encoding.ts';
 import { type Body, decompress, isCompressed, readBody, UNSUPPORTED_COMPRESSION } from './body.ts';
 import { forwardHeaders } from './header-forward.ts';
 import { isLargeJsonAnswer, type JsonThread } from './json-thread.ts';
+import { closeRequest, openRequest } from './open-requests.ts';
 import { BINARY_TYPE, JSON_TYPE, respondError, respondStatus, TEXT_TYPE } from './respond.ts';
 import type { HttpServices } from './services.ts';
 import { parseVersion } from './version.ts';
@@ -54,10 +55,7 @@ export function handleInfer(
     refuse(res, StatusError.from(thrown));
     return;
   }
-  const cancellation = new Cancellation();
-  res.on('close', () => {
-    if (!res.writableFinished) cancellation.cancel();
-  });
+  const cancellation = openRequest(req.socket);
   const walk: Exchange = { context, req, res, target, cancellation };
   readBody(
     req,
@@ -67,7 +65,7 @@ export function handleInfer(
     },
     (error) => {
       res.shouldKeepAlive = false;
-      respondError(res, error);
+      reject(walk, error, JSON_TYPE);
     },
   );
 }
@@ -90,7 +88,7 @@ async function unzipThenDecode(walk: Exchange, body: Body): Promise<void> {
   try {
     decodeBody(walk, await decompress(body, walk.context.services.inputBytesMax));
   } catch (thrown) {
-    respondError(walk.res, StatusError.from(thrown), TEXT_TYPE);
+    reject(walk, thrown, TEXT_TYPE);
   }
 }
 
@@ -115,18 +113,24 @@ function decodeBody(walk: Exchange, body: Body): void {
     }
     void jsonThread.decode(options).then(
       (decoded) => submitSafely(walk, model, decoded),
-      (thrown) => respondError(walk.res, StatusError.from(thrown)),
+      (thrown) => reject(walk, thrown, JSON_TYPE),
     );
   } catch (thrown) {
-    respondError(walk.res, StatusError.from(thrown), type);
+    reject(walk, thrown, type);
   }
+}
+
+/** Answers a request that never reached a model. */
+function reject(walk: Exchange, thrown: unknown, type: string): void {
+  closeRequest(walk.req.socket, walk.cancellation);
+  respondError(walk.res, StatusError.from(thrown), type);
 }
 
 function submitSafely(walk: Exchange, model: Model, decoded: DecodedInferRequest): void {
   try {
     submit(walk, model, decoded);
   } catch (thrown) {
-    respondError(walk.res, StatusError.from(thrown));
+    reject(walk, thrown, JSON_TYPE);
   }
 }
 
@@ -164,11 +168,13 @@ class UnarySink implements ResponseSink {
       this.fail(internal(`expected a single response, got ${this.#count}`));
       return;
     }
+    closeRequest(this.#walk.req.socket, this.#walk.cancellation);
     const { outputs, idBytes } = this.#decoded;
     writeResponse(this.#walk, this.#response, { outputs, idBytes, model: this.#model });
   }
 
   fail(error: StatusError): void {
+    closeRequest(this.#walk.req.socket, this.#walk.cancellation);
     respondError(this.#walk.res, error, TEXT_TYPE);
   }
 }
