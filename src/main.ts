@@ -4,9 +4,9 @@ import { parseCommand } from './cli/command.ts';
 import type { ServerOptions } from './cli/options.ts';
 import { usageText } from './cli/usage.ts';
 import { UsageError } from './cli/usage-error.ts';
-import { readVersion } from './cli/version.ts';
 import { StatusError } from './domain/status.ts';
 import { createLogger } from './lib/logger.ts';
+import { readVersion } from './lib/version.ts';
 import { NereidServer } from './server.ts';
 
 const SIGNALS = { SIGINT: 2, SIGTERM: 15 } as const;

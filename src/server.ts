@@ -3,7 +3,6 @@
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backendConfigOf, type ServerOptions } from './cli/options.ts';
-import { readVersion } from './cli/version.ts';
 import { ModelControl } from './core/control.ts';
 import { infer } from './core/infer.ts';
 import type { LoadEnvironment } from './core/model/load-version.ts';
@@ -104,7 +103,6 @@ export class NereidServer {
       headerForwardPattern: http.headerForwardPattern,
       inputBytesMax: http.inputBytesMax,
       restrictedApis: http.restrictedApis,
-      serverHeader: `nereid/${readVersion()}`,
       infer: (target, request, sink, cancellation) =>
         infer(this.#catalog, target, request, sink, cancellation),
       isLive: () => this.#isLive(),

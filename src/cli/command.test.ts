@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { readVersion } from '../lib/version.ts';
 import { parseCommand } from './command.ts';
 import { FLAG_GROUPS } from './flag-table.ts';
 import { flagNames } from './flags.ts';
 import { usageText } from './usage.ts';
-import { readVersion } from './version.ts';
 
 test('serve is the default command', () => {
   for (const argv of [['--model-repository=/m'], ['serve', '--model-repository', '/m']]) {

@@ -5,6 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import { createUnzip } from 'node:zlib';
 import { HTTP_BODY_BYTES_MAX, HTTP_CHUNKS_MAX } from '../../domain/limits.ts';
 import { invalidArgument, type StatusError, unsupported } from '../../domain/status.ts';
+import { headerOf } from './request-headers.ts';
 
 export interface Body {
   readonly pieces: readonly Buffer[];
@@ -30,7 +31,7 @@ export function readBody(
     isDone = true;
     onError(error);
   };
-  if (Number(req.headers['content-length'] ?? 0) > HTTP_BODY_BYTES_MAX) {
+  if (Number(headerOf(req, 'content-length') ?? 0) > HTTP_BODY_BYTES_MAX) {
     fail(tooLarge());
     return;
   }
@@ -39,7 +40,7 @@ export function readBody(
     byteLength += piece.length;
     if (byteLength > HTTP_BODY_BYTES_MAX) return fail(tooLarge());
     pieces.push(piece);
-    if (pieces.length > HTTP_CHUNKS_MAX && req.headers['content-length'] === undefined) {
+    if (pieces.length > HTTP_CHUNKS_MAX && headerOf(req, 'content-length') === undefined) {
       fail(
         invalidArgument(
           `Chunked request body exceeds maximum of ${HTTP_CHUNKS_MAX} non-empty chunks. Send fewer or larger HTTP chunks.`,

@@ -12,6 +12,7 @@ import { readText } from './body.ts';
 import * as endpoints from './endpoints.ts';
 import { handleInfer, type InferContext } from './infer-endpoint.ts';
 import { JsonThread } from './json-thread.ts';
+import { headerOf } from './request-headers.ts';
 import { respondError, respondStatus, TEXT_TYPE } from './respond.ts';
 import { findRoute, type Route } from './router.ts';
 import type { HttpServices, RestrictedCategory } from './services.ts';
@@ -88,14 +89,13 @@ function closeServer(server: Server): Promise<void> {
 function handle(context: InferContext, req: IncomingMessage, res: ServerResponse): void {
   const { services } = context;
   res.sendDate = false;
-  res.setHeader('Server', services.serverHeader);
   const route = findRoute(req.url ?? '/');
   if (route === undefined) {
     respondStatus(res, { status: 404, message: 'Not Found' });
     return;
   }
   const restricted = services.restrictedApis.get(categoryOf(route));
-  if (restricted !== undefined && req.headers[restricted.header.toLowerCase()] !== restricted.value) {
+  if (restricted !== undefined && headerOf(req, restricted.header.toLowerCase()) !== restricted.value) {
     const message = `This API is restricted, expecting header '${restricted.header}'`;
     respondStatus(res, { status: 403, message });
     return;

@@ -21,7 +21,8 @@ import { type Body, decompress, isCompressed, readBody, UNSUPPORTED_COMPRESSION 
 import { forwardHeaders } from './header-forward.ts';
 import { isLargeJsonAnswer, type JsonThread } from './json-thread.ts';
 import { closeRequest, openRequest } from './open-requests.ts';
-import { BINARY_TYPE, JSON_TYPE, respondError, respondStatus, TEXT_TYPE } from './respond.ts';
+import { headerOf } from './request-headers.ts';
+import { BINARY_TYPE, JSON_TYPE, respondError, respondStatus, SERVER_HEADER, TEXT_TYPE } from './respond.ts';
 import type { HttpServices } from './services.ts';
 import { parseVersion } from './version.ts';
 
@@ -50,7 +51,7 @@ export function handleInfer(
   try {
     if (exchange.version !== '') target.version = parseVersion(exchange.version);
     requireUnary(context.services.catalog.find(target.model, target.version));
-    isZipped = isCompressed(req.headers['content-encoding']);
+    isZipped = isCompressed(headerOf(req, 'content-encoding'));
   } catch (thrown) {
     refuse(res, StatusError.from(thrown));
     return;
@@ -96,8 +97,8 @@ function decodeBody(walk: Exchange, body: Body): void {
   const { services, decoder, jsonThread } = walk.context;
   let type = TEXT_TYPE;
   try {
-    const header = walk.req.headers['inference-header-content-length'];
-    const jsonLength = parseHeaderLength(header as string | undefined, body.byteLength);
+    const header = headerOf(walk.req, 'inference-header-content-length');
+    const jsonLength = parseHeaderLength(header, body.byteLength);
     const model = requireUnary(services.catalog.find(walk.target.model, walk.target.version));
     type = JSON_TYPE;
     const options = {
@@ -198,8 +199,8 @@ function writeResponse(walk: Exchange, response: InferResponse, options: EncodeI
 function writeEncoded(walk: Exchange, encoded: EncodedInferResponse): void {
   const { req, res } = walk;
   if (res.destroyed) return;
-  const accept = req.headers['accept-encoding'];
-  const encoding = accept === undefined ? 'identity' : chooseEncoding(String(accept));
+  const accept = headerOf(req, 'accept-encoding');
+  const encoding = accept === undefined ? 'identity' : chooseEncoding(accept);
   if (encoding === 'identity') {
     writeParts(res, encoded, headersOf(encoded, encoded.byteLength));
     return;
@@ -217,8 +218,12 @@ function writeEncoded(walk: Exchange, encoded: EncodedInferResponse): void {
 
 function headersOf(encoded: EncodedInferResponse, byteLength: number): string[] {
   const length = String(byteLength);
-  if (encoded.jsonLength === undefined) return ['Content-Type', JSON_TYPE, 'Content-Length', length];
+  if (encoded.jsonLength === undefined) {
+    return ['Server', SERVER_HEADER, 'Content-Type', JSON_TYPE, 'Content-Length', length];
+  }
   return [
+    'Server',
+    SERVER_HEADER,
     'Content-Type',
     BINARY_TYPE,
     'Inference-Header-Content-Length',

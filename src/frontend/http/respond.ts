@@ -3,7 +3,11 @@
 
 import type { ServerResponse } from 'node:http';
 import type { StatusCode, StatusError } from '../../domain/status.ts';
+import { readVersion } from '../../lib/version.ts';
 import { errorDocument } from '../../wire/v2-json/documents.ts';
+
+/** Our own version; /v2 names the Triton version that clients check. */
+export const SERVER_HEADER = `nereid/${readVersion()}`;
 
 export const JSON_TYPE = 'application/json';
 export const TEXT_TYPE = 'text/plain';
@@ -26,7 +30,7 @@ export function respond(
 ): void {
   if (res.destroyed || res.headersSent) return;
   const length = typeof answer.body === 'string' ? Buffer.byteLength(answer.body) : answer.body.length;
-  const headers = ['Content-Type', answer.type, 'Content-Length', String(length)];
+  const headers = ['Server', SERVER_HEADER, 'Content-Type', answer.type, 'Content-Length', String(length)];
   if (answer.headers !== undefined) headers.push(...answer.headers);
   res.writeHead(answer.status, headers);
   res.end(answer.body);

@@ -24,8 +24,6 @@ export interface HttpServices {
   readonly headerForwardPattern: RegExp | undefined;
   readonly inputBytesMax: number;
   readonly restrictedApis: ReadonlyMap<RestrictedCategory, { header: string; value: string }>;
-  /** `nereid/<version>`, for the Server header. */
-  readonly serverHeader: string;
   /** Throws when the request is refused; otherwise the sink is answered. */
   infer(
     target: { model: string; version: number },
