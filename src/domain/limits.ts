@@ -18,6 +18,12 @@ export const HTTP_REQUEST_MS_MAX = 600_000;
 /** At exit the last answers have this long to leave; a client that sends or reads nothing does not hold the server. */
 export const HTTP_CLOSE_MS_MAX = 2_000;
 
+/** Request line and headers; Node allows 16 KiB too. */
+export const HTTP_HEAD_BYTES_MAX = 16 * 1024;
+
+/** What a client may send ahead of the answer to its last request, and leave unread of our answers, before we wait. */
+export const HTTP_AHEAD_BYTES_MAX = 1024 * 1024;
+
 /** JSON nesting, as in newer Triton. */
 export const JSON_DEPTH_MAX = 100;
 

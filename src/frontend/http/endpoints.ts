@@ -1,13 +1,11 @@
 // Every HTTP endpoint but infer: health, metadata, config, statistics, repository and logging.
 
-import type { ServerResponse } from 'node:http';
 import { LATEST_VERSION } from '../../core/repository/catalog.ts';
 import type { FileOverride } from '../../core/repository/file-override.ts';
 import type { LoadOverride } from '../../core/repository/find-model.ts';
 import { internal, unavailable, unsupported } from '../../domain/status.ts';
 import type { LogFormat, LogSettingsUpdate } from '../../lib/logger.ts';
 import {
-  errorDocument,
   logSettingsDocument,
   modelMetadataDocument,
   repositoryIndexDocument,
@@ -24,7 +22,7 @@ import {
   memberNames,
 } from '../../wire/v2-json/json-value.ts';
 import { modelConfigToJson } from '../../wire/v2-json/model-config-json.ts';
-import { respond, respondEmpty, respondJson, TEXT_TYPE } from './respond.ts';
+import { emptyAnswer, errorAnswer, type HttpAnswer, JSON_TYPE, jsonAnswer, TEXT_TYPE } from './answer.ts';
 import type { HttpServices } from './services.ts';
 import { parseVersion } from './version.ts';
 
@@ -52,22 +50,21 @@ export interface ModelTarget {
   readonly version: string;
 }
 
-export function serverMetadata(services: HttpServices, res: ServerResponse): void {
-  respondJson(
-    res,
+export function serverMetadata(services: HttpServices): HttpAnswer {
+  return jsonAnswer(
     serverMetadataDocument({ name: services.serverId, version: TRITON_VERSION, extensions: EXTENSIONS }),
   );
 }
 
-export function health(services: HttpServices, res: ServerResponse, what: 'live' | 'ready'): void {
+export function health(services: HttpServices, what: 'live' | 'ready'): HttpAnswer {
   const isGood = what === 'live' ? services.isLive() : services.isReady();
-  respondEmpty(res, isGood ? 200 : 400, TEXT_TYPE);
+  return emptyAnswer(isGood ? 200 : 400, TEXT_TYPE);
 }
 
-export function modelReady(services: HttpServices, res: ServerResponse, target: ModelTarget): void {
+export function modelReady(services: HttpServices, target: ModelTarget): HttpAnswer {
   services.isLive();
-  if (isModelReady(services, target)) respondEmpty(res, 200, TEXT_TYPE);
-  else respond(res, { status: 400, type: TEXT_TYPE, body: errorDocument('Model version not ready') });
+  if (isModelReady(services, target)) return emptyAnswer(200, TEXT_TYPE);
+  return errorAnswer(400, 'Model version not ready');
 }
 
 function isModelReady(services: HttpServices, target: ModelTarget): boolean {
@@ -83,7 +80,7 @@ function versionOf(target: ModelTarget): number {
   return target.version === '' ? LATEST_VERSION : parseVersion(target.version);
 }
 
-export function modelMetadata(services: HttpServices, res: ServerResponse, target: ModelTarget): void {
+export function modelMetadata(services: HttpServices, target: ModelTarget): HttpAnswer {
   const version = versionOf(target);
   const model = services.catalog.find(target.model, version);
   const versions =
@@ -91,36 +88,31 @@ export function modelMetadata(services: HttpServices, res: ServerResponse, targe
       ? services.catalog.readyVersions(target.model).map((ready) => ready.version)
       : [version];
   const platform = model.config.platform === '' ? model.config.backend : model.config.platform;
-  respondJson(res, modelMetadataDocument(model, { versions, platform }));
+  return jsonAnswer(modelMetadataDocument(model, { versions, platform }));
 }
 
-export function modelConfig(services: HttpServices, res: ServerResponse, target: ModelTarget): void {
-  respondJson(res, modelConfigToJson(services.catalog.find(target.model, versionOf(target)).config));
+export function modelConfig(services: HttpServices, target: ModelTarget): HttpAnswer {
+  return jsonAnswer(modelConfigToJson(services.catalog.find(target.model, versionOf(target)).config));
 }
 
-export function modelStatistics(services: HttpServices, res: ServerResponse, target: ModelTarget): void {
+export function modelStatistics(services: HttpServices, target: ModelTarget): HttpAnswer {
   const models = services.catalog.findForStatistics(target.model, versionOf(target));
-  respondJson(res, statisticsDocument(models.map((model) => model.stats.snapshot())));
+  return jsonAnswer(statisticsDocument(models.map((model) => model.stats.snapshot())));
 }
 
-export function allStatistics(services: HttpServices, res: ServerResponse): void {
+export function allStatistics(services: HttpServices): HttpAnswer {
   const models = services.catalog.names().flatMap((name) => services.catalog.readyVersions(name));
-  respondJson(res, statisticsDocument(models.map((model) => model.stats.snapshot())));
+  return jsonAnswer(statisticsDocument(models.map((model) => model.stats.snapshot())));
 }
 
-export async function repositoryIndex(
-  services: HttpServices,
-  res: ServerResponse,
-  body: Buffer,
-): Promise<void> {
+export async function repositoryIndex(services: HttpServices, body: Buffer): Promise<HttpAnswer> {
   let isReadyOnly = false;
   if (body.length > 0) {
     const ready = findMember(parseJson(body), 'ready');
     if (ready !== undefined) isReadyOnly = asBoolean(ready, '');
   }
   const rows = await services.index(isReadyOnly);
-  respondJson(
-    res,
+  return jsonAnswer(
     repositoryIndexDocument(
       rows.map((row) => ({
         name: row.name,
@@ -134,14 +126,13 @@ export async function repositoryIndex(
 
 export async function control(
   services: HttpServices,
-  res: ServerResponse,
   call: { action: 'load' | 'unload'; model: string; repository: string; body: Buffer },
-): Promise<void> {
+): Promise<HttpAnswer> {
   if (call.repository !== '') throw unsupported("'repository_name' specification is not supported");
   if (call.action === 'load') await services.load(call.model, parseOverride(call.body));
   // Triton unloads whatever the body says.
   else await services.unload(call.model);
-  respondEmpty(res, 200, 'application/json');
+  return emptyAnswer(200, JSON_TYPE);
 }
 
 function parseOverride(body: Buffer): LoadOverride {
@@ -160,9 +151,9 @@ function parseOverride(body: Buffer): LoadOverride {
   return { configJson, files };
 }
 
-export function logging(services: HttpServices, res: ServerResponse, body: Buffer | undefined): void {
+export function logging(services: HttpServices, body: Buffer | undefined): HttpAnswer {
   if (body !== undefined) services.logger.update(parseLogSettings(parseJson(body)));
-  respondJson(res, logSettingsDocument(services.logger.settings()));
+  return jsonAnswer(logSettingsDocument(services.logger.settings()));
 }
 
 function parseLogSettings(document: JsonValue): LogSettingsUpdate {

@@ -1,24 +1,22 @@
-// The HTTP listener of the inference API: one node:http server, routing, restricted APIs, methods, and what to
-// do with bytes that are not HTTP. Endpoints are in their own files.
+// The HTTP listener of the inference API: accepts connections, routes requests, checks restricted APIs and
+// methods. Endpoints are in their own files.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import { createServer, type Server } from 'node:net';
 import { HTTP_HEAD_MS_MAX, HTTP_REQUEST_MS_MAX } from '../../domain/limits.ts';
 import { internal, StatusError, unsupported } from '../../domain/status.ts';
-import { errorDocument } from '../../wire/v2-json/documents.ts';
 import { createInferRequestDecoder } from '../../wire/v2-json/infer-request-decoder.ts';
-import { readText } from './body.ts';
+import { errorAnswer, type HttpAnswer, statusAnswer, TEXT_TYPE } from './answer.ts';
 import * as endpoints from './endpoints.ts';
-import { handleInfer, type InferContext } from './infer-endpoint.ts';
+import { HttpConnection, type HttpExchange, type HttpHandler } from './http-connection.ts';
+import { beginInfer, type InferContext } from './infer-endpoint.ts';
 import { JsonThread } from './json-thread.ts';
-import { headerOf } from './request-headers.ts';
-import { respondError, respondStatus, TEXT_TYPE } from './respond.ts';
-import { findRoute, type Route } from './router.ts';
-import type { HttpServices, RestrictedCategory } from './services.ts';
+import { headerOf } from './request-head.ts';
+import { categoryOf, findRoute, isMethodAllowed, type Route } from './router.ts';
+import type { HttpServices } from './services.ts';
 
 const BACKLOG = 1024;
-const IDLE_SWEEP_MS = 50;
+/** How often slow clients are looked for. */
+const SLOW_SWEEP_MS = 5000;
 
 export interface HttpFrontend {
   readonly port: number;
@@ -26,36 +24,35 @@ export interface HttpFrontend {
   close(): Promise<void>;
   /** Ends every connection now. */
   destroy(): void;
-  connectionCount(): Promise<number>;
 }
 
 export async function startHttpFrontend(
   services: HttpServices,
   listen: { address: string; port: number; isPortReused: boolean },
 ): Promise<HttpFrontend> {
-  const context: InferContext = {
-    services,
-    decoder: createInferRequestDecoder(),
-    jsonThread: new JsonThread(),
-  };
-  const server = createServer({ noDelay: true, keepAliveTimeout: 0 }, (req, res) =>
-    handle(context, req, res),
-  );
-  server.headersTimeout = HTTP_HEAD_MS_MAX;
-  server.requestTimeout = HTTP_REQUEST_MS_MAX;
-  server.keepAliveTimeout = 0;
-  server.on('clientError', onClientError);
+  const jsonThread = new JsonThread();
+  const handler = createHandler({ services, decoder: createInferRequestDecoder(), jsonThread });
+  const connections = new Set<HttpConnection>();
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    const connection = new HttpConnection(socket, handler);
+    connections.add(connection);
+    socket.on('close', () => connections.delete(connection));
+  });
   await listenOn(server, listen);
+  const sweep = setInterval(() => {
+    const nowMs = performance.now();
+    const limits = { headMsMax: HTTP_HEAD_MS_MAX, requestMsMax: HTTP_REQUEST_MS_MAX };
+    for (const connection of connections) connection.checkTime(nowMs, limits);
+  }, SLOW_SWEEP_MS);
+  sweep.unref();
   const bound = server.address();
   return {
     port: typeof bound === 'object' && bound !== null ? bound.port : listen.port,
-    close: () => closeServer(server),
+    close: () => closeServer(server, connections),
     destroy: () => {
-      server.closeAllConnections();
-      void context.jsonThread.close();
+      for (const connection of connections) connection.destroy();
+      void jsonThread.close();
     },
-    connectionCount: () =>
-      new Promise((resolve) => server.getConnections((error, count) => resolve(error === null ? count : 0))),
   };
 }
 
@@ -74,147 +71,78 @@ function listenOn(
   });
 }
 
-/** Connections that are answering end when they fall idle. */
-function closeServer(server: Server): Promise<void> {
+/** Idle connections end at once, the others after their answer. */
+function closeServer(server: Server, connections: ReadonlySet<HttpConnection>): Promise<void> {
   return new Promise((resolve) => {
-    const sweep = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
-    server.close(() => {
-      clearInterval(sweep);
-      resolve();
-    });
-    server.closeIdleConnections();
+    server.close(() => resolve());
+    for (const connection of connections) connection.endSoon();
   });
 }
 
-function handle(context: InferContext, req: IncomingMessage, res: ServerResponse): void {
+function createHandler(context: InferContext): HttpHandler {
+  return { begin: (exchange) => begin(context, exchange) };
+}
+
+function begin(context: InferContext, exchange: HttpExchange): ReturnType<HttpHandler['begin']> {
   const { services } = context;
-  res.sendDate = false;
-  const route = findRoute(req.url ?? '/');
-  if (route === undefined) {
-    respondStatus(res, { status: 404, message: 'Not Found' });
-    return;
-  }
+  const { head } = exchange;
+  const route = findRoute(head.target);
+  if (route === undefined) return refusal(exchange, errorAnswer(404, 'Not Found'));
   const restricted = services.restrictedApis.get(categoryOf(route));
-  if (restricted !== undefined && headerOf(req, restricted.header.toLowerCase()) !== restricted.value) {
+  if (restricted !== undefined && headerOf(head, restricted.header.toLowerCase()) !== restricted.value) {
     const message = `This API is restricted, expecting header '${restricted.header}'`;
-    respondStatus(res, { status: 403, message });
-    return;
+    return refusal(exchange, errorAnswer(403, message));
   }
-  if (!isMethodAllowed(route, req.method ?? 'GET')) {
-    respondStatus(res, { status: 405, message: 'Method Not Allowed' });
-    return;
-  }
-  if (route.kind === 'model' && route.action === 'infer') {
-    handleInfer(context, { req, res, model: route.model, version: route.version });
-    return;
-  }
-  dispatch(services, route, req, res).catch((thrown: unknown) => {
-    const error = StatusError.from(thrown);
-    if (!(thrown instanceof StatusError)) services.logger.error(`HTTP request failed: ${error.stack}`);
-    respondError(res, error, route.kind === 'health' ? TEXT_TYPE : undefined);
-  });
+  if (!isMethodAllowed(route, head.method)) return refusal(exchange, errorAnswer(405, 'Method Not Allowed'));
+  if (route.kind === 'model' && route.action === 'infer') return beginInfer(context, exchange, route);
+  return {
+    isBodyKept: true,
+    onBody: (body) => {
+      answerOf(services, route, { method: head.method, body: Buffer.concat(body.pieces) }).then(
+        (answer) => exchange.respond(answer),
+        (thrown: unknown) => {
+          const error = StatusError.from(thrown);
+          if (!(thrown instanceof StatusError)) services.logger.error(`HTTP request failed: ${error.stack}`);
+          exchange.respond(statusAnswer(error, route.kind === 'health' ? TEXT_TYPE : undefined));
+        },
+      );
+    },
+  };
 }
 
-async function dispatch(
+/** The answer is known before the body, which is read and dropped. */
+export function refusal(exchange: HttpExchange, answer: HttpAnswer): ReturnType<HttpHandler['begin']> {
+  return { isBodyKept: false, onBody: () => exchange.respond(answer) };
+}
+
+async function answerOf(
   services: HttpServices,
   route: Route,
-  req: IncomingMessage,
-  res: ServerResponse,
-): Promise<void> {
+  call: { method: string; body: Buffer },
+): Promise<HttpAnswer> {
   switch (route.kind) {
     case 'server-metadata':
-      return endpoints.serverMetadata(services, res);
+      return endpoints.serverMetadata(services);
     case 'health':
-      return endpoints.health(services, res, route.what);
+      return endpoints.health(services, route.what);
     case 'model':
-      return dispatchModel(services, route, res);
+      return modelAnswer(services, route);
     case 'all-stats':
-      return endpoints.allStatistics(services, res);
+      return endpoints.allStatistics(services);
     case 'index':
-      return endpoints.repositoryIndex(services, res, await readText(req));
+      return endpoints.repositoryIndex(services, call.body);
     case 'control':
-      return endpoints.control(services, res, { ...route, body: await readText(req) });
+      return endpoints.control(services, { ...route, body: call.body });
     case 'logging':
-      return endpoints.logging(services, res, req.method === 'POST' ? await readText(req) : undefined);
+      return endpoints.logging(services, call.method === 'POST' ? call.body : undefined);
     case 'absent':
       throw unsupported(`${route.name} is not served by this version`);
   }
 }
 
-function dispatchModel(
-  services: HttpServices,
-  route: Extract<Route, { kind: 'model' }>,
-  res: ServerResponse,
-): void {
-  if (route.action === 'metadata') endpoints.modelMetadata(services, res, route);
-  else if (route.action === 'config') endpoints.modelConfig(services, res, route);
-  else if (route.action === 'stats') endpoints.modelStatistics(services, res, route);
-  else endpoints.modelReady(services, res, route);
-}
-
-const MODEL_CATEGORIES: Readonly<Record<string, RestrictedCategory>> = {
-  metadata: 'metadata',
-  infer: 'inference',
-  ready: 'health',
-  config: 'model-config',
-  stats: 'statistics',
-};
-
-function categoryOf(route: Route): RestrictedCategory {
-  switch (route.kind) {
-    case 'server-metadata':
-      return 'metadata';
-    case 'health':
-      return 'health';
-    case 'model':
-      return MODEL_CATEGORIES[route.action]!;
-    case 'all-stats':
-      return 'statistics';
-    case 'logging':
-      return 'logging';
-    case 'index':
-    case 'control':
-      return 'model-repository';
-    case 'absent':
-      return route.category;
-  }
-}
-
-function isMethodAllowed(route: Route, method: string): boolean {
-  if (route.kind === 'logging') return method === 'GET' || method === 'POST';
-  if (route.kind === 'absent') return true;
-  const isPost =
-    route.kind === 'index' ||
-    route.kind === 'control' ||
-    (route.kind === 'model' && route.action === 'infer');
-  return method === (isPost ? 'POST' : 'GET');
-}
-
-/** Bytes that are not HTTP end the connection, as in Triton; an unknown method is answered first. */
-function onClientError(error: NodeJS.ErrnoException & { rawPacket?: Buffer }, stream: Duplex): void {
-  const socket = stream as Socket;
-  const open = openResponseOf(socket);
-  if (!socket.writable) socket.destroy();
-  // Garbage behind a complete request: that request is still answered, then the connection ends.
-  // One that was cut off in its body never will be, and must not keep the connection.
-  else if (open?.req.complete === true) open.once('finish', () => socket.destroySoon());
-  else if (error.code === 'HPE_INVALID_METHOD' && isRequestLine(error.rawPacket)) {
-    socket.end(rawAnswer('405 Method Not Allowed', 'Method Not Allowed'));
-  } else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    socket.end(rawAnswer('408 Request Timeout', 'the request did not arrive in time'));
-  } else socket.destroy();
-}
-
-function isRequestLine(packet: Buffer | undefined): boolean {
-  return packet !== undefined && /^[A-Z]+ \/\S* HTTP\/1\.[01]\r\n/.test(packet.toString('latin1', 0, 4096));
-}
-
-/** node keeps the response in progress on its socket. */
-function openResponseOf(socket: Socket): ServerResponse | undefined {
-  return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
-}
-
-function rawAnswer(statusLine: string, message: string): string {
-  const body = errorDocument(message);
-  return `HTTP/1.1 ${statusLine}\r\nContent-Type: ${TEXT_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`;
+function modelAnswer(services: HttpServices, route: Extract<Route, { kind: 'model' }>): HttpAnswer {
+  if (route.action === 'metadata') return endpoints.modelMetadata(services, route);
+  if (route.action === 'config') return endpoints.modelConfig(services, route);
+  if (route.action === 'stats') return endpoints.modelStatistics(services, route);
+  return endpoints.modelReady(services, route);
 }

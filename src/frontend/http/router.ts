@@ -49,7 +49,7 @@ export function findRoute(target: string): Route | undefined {
   return route;
 }
 
-/** The path of an origin-form or absolute-form target, as UTF-8: node hands the bytes over as Latin-1. */
+/** The path of an origin-form or absolute-form target, as UTF-8: the target has one character per byte. */
 function pathOf(target: string): string {
   let path = target;
   const absolute = /^https?:\/\/[^/?#]*/i.exec(path);
@@ -108,4 +108,43 @@ function matchRepository(path: string): Route | undefined {
 function matchSharedMemory(path: string): Route | undefined {
   if (!SHARED_MEMORY.test(path)) return undefined;
   return { kind: 'absent', category: 'shared-memory', name: 'shared memory' };
+}
+
+const MODEL_CATEGORIES: Readonly<Record<ModelAction, RestrictedCategory>> = {
+  metadata: 'metadata',
+  infer: 'inference',
+  ready: 'health',
+  config: 'model-config',
+  stats: 'statistics',
+};
+
+/** The group of endpoints that --http-restricted-api knows it by. */
+export function categoryOf(route: Route): RestrictedCategory {
+  switch (route.kind) {
+    case 'server-metadata':
+      return 'metadata';
+    case 'health':
+      return 'health';
+    case 'model':
+      return MODEL_CATEGORIES[route.action];
+    case 'all-stats':
+      return 'statistics';
+    case 'logging':
+      return 'logging';
+    case 'index':
+    case 'control':
+      return 'model-repository';
+    case 'absent':
+      return route.category;
+  }
+}
+
+export function isMethodAllowed(route: Route, method: string): boolean {
+  if (route.kind === 'logging') return method === 'GET' || method === 'POST';
+  if (route.kind === 'absent') return true;
+  const isPost =
+    route.kind === 'index' ||
+    route.kind === 'control' ||
+    (route.kind === 'model' && route.action === 'infer');
+  return method === (isPost ? 'POST' : 'GET');
 }

@@ -1,0 +1,89 @@
+// An HTTP answer as data, and its bytes. Triton sends errors of the transport and of execution as text/plain and
+// those of parsing as application/json; the body is the same JSON either way.
+
+import type { StatusCode, StatusError } from '../../domain/status.ts';
+import { readVersion } from '../../lib/version.ts';
+import { errorDocument } from '../../wire/v2-json/documents.ts';
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly type: string;
+  /** Further header lines, each with its line end. */
+  readonly headers?: string;
+  readonly parts: readonly Buffer[];
+  readonly byteLength: number;
+}
+
+export const JSON_TYPE = 'application/json';
+export const TEXT_TYPE = 'text/plain';
+export const BINARY_TYPE = 'application/octet-stream';
+
+/** Our own version; /v2 names the Triton version that clients check. */
+const SERVER = `Server: nereid/${readVersion()}\r\n`;
+
+const HTTP_STATUS: Readonly<Record<StatusCode, number>> = {
+  UNKNOWN: 400,
+  INTERNAL: 500,
+  NOT_FOUND: 404,
+  INVALID_ARG: 400,
+  UNAVAILABLE: 503,
+  UNSUPPORTED: 501,
+  ALREADY_EXISTS: 400,
+  CANCELLED: 400,
+};
+
+const REASONS: Readonly<Record<number, string>> = {
+  200: 'OK',
+  400: 'Bad Request',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  500: 'Internal Server Error',
+  501: 'Not Implemented',
+  503: 'Service Unavailable',
+};
+
+/** Below this one copy and one write beat several writes. */
+const SINGLE_WRITE_BYTES_MAX = 64 * 1024;
+
+export function textAnswer(
+  status: number,
+  text: string,
+  options: { type: string; headers?: string },
+): HttpAnswer {
+  const body = Buffer.from(text);
+  return { status, ...options, parts: [body], byteLength: body.length };
+}
+
+export function jsonAnswer(document: string): HttpAnswer {
+  return textAnswer(200, document, { type: JSON_TYPE });
+}
+
+export function emptyAnswer(status: number, type: string): HttpAnswer {
+  return { status, type, parts: [], byteLength: 0 };
+}
+
+export function errorAnswer(status: number, message: string, type: string = TEXT_TYPE): HttpAnswer {
+  return textAnswer(status, errorDocument(message), { type });
+}
+
+export function statusAnswer(error: StatusError, type: string = JSON_TYPE): HttpAnswer {
+  return errorAnswer(HTTP_STATUS[error.code], error.message, type);
+}
+
+/** The bytes to write: one buffer when the answer is small. */
+export function encodeAnswer(
+  answer: HttpAnswer,
+  options: { isKeptAlive: boolean; isBodySent: boolean },
+): readonly Buffer[] {
+  const { status, byteLength } = answer;
+  const connection = options.isKeptAlive ? '' : 'Connection: close\r\n';
+  const head = `HTTP/1.1 ${status} ${REASONS[status] ?? 'Unknown'}\r\n${SERVER}Content-Type: ${answer.type}\r\n${answer.headers ?? ''}${connection}Content-Length: ${byteLength}\r\n\r\n`;
+  if (!options.isBodySent) return [Buffer.from(head, 'latin1')];
+  if (byteLength > SINGLE_WRITE_BYTES_MAX) return [Buffer.from(head, 'latin1'), ...answer.parts];
+  const bytes = Buffer.allocUnsafe(head.length + byteLength);
+  let at = bytes.write(head, 0, 'latin1');
+  for (const part of answer.parts) at += part.copy(bytes, at);
+  return [bytes];
+}
