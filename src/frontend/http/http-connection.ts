@@ -5,10 +5,10 @@
 //   waiting ──bytes──▶ head ──complete──▶ body ──complete──▶ answering ──respond──▶ waiting (or closed)
 
 import type { Socket } from 'node:net';
-import { HTTP_AHEAD_BYTES_MAX, HTTP_HEAD_BYTES_MAX } from '../../domain/limits.ts';
+import { HTTP_AHEAD_BYTES_MAX, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX } from '../../domain/limits.ts';
 import { Cancellation } from '../../lib/cancellation.ts';
 import { encodeAnswer, errorAnswer, type HttpAnswer } from './answer.ts';
-import { type Body, BodyReader, EMPTY_BODY } from './body-reader.ts';
+import { type Body, BodyReader, EMPTY_BODY, tooLarge } from './body-reader.ts';
 import { parseRequestHead, type RequestHead } from './request-head.ts';
 
 export interface HttpExchange {
@@ -158,6 +158,10 @@ export class HttpConnection {
     const head = parseRequestHead(this.#rest.toString('latin1', 0, end));
     if (head === undefined) {
       this.#socket.destroy();
+      return false;
+    }
+    if (head.bodyLength > HTTP_BODY_BYTES_MAX) {
+      this.#refuse(errorAnswer(400, tooLarge().message));
       return false;
     }
     this.#exchange = new Exchange(head, this.#onAnswer);
