@@ -104,6 +104,8 @@ class HostLoop {
   }
 
   async #load(message: LoadMessage): Promise<void> {
+    // What ps and top show.
+    process.title = `nereid-host ${message.placement.name} ${message.modelName}:${message.version}`;
     try {
       const backend = await this.#options.findBackend(message.backend);
       this.#model = await backend.load({

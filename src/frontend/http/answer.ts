@@ -14,6 +14,9 @@ export interface HttpAnswer {
   readonly byteLength: number;
 }
 
+/** HTTP/1.1 keeps a connection without a word; HTTP/1.0 must be told. */
+export type ConnectionOption = 'close' | 'keep-alive' | '';
+
 export const JSON_TYPE = 'application/json';
 export const TEXT_TYPE = 'text/plain';
 export const BINARY_TYPE = 'application/octet-stream';
@@ -75,10 +78,10 @@ export function statusAnswer(error: StatusError, type: string = JSON_TYPE): Http
 /** The bytes to write: one buffer when the answer is small. */
 export function encodeAnswer(
   answer: HttpAnswer,
-  options: { isKeptAlive: boolean; isBodySent: boolean },
+  options: { connection: ConnectionOption; isBodySent: boolean },
 ): readonly Buffer[] {
   const { status, byteLength } = answer;
-  const connection = options.isKeptAlive ? '' : 'Connection: close\r\n';
+  const connection = options.connection === '' ? '' : `Connection: ${options.connection}\r\n`;
   const head = `HTTP/1.1 ${status} ${REASONS[status] ?? 'Unknown'}\r\n${SERVER}Content-Type: ${answer.type}\r\n${answer.headers ?? ''}${connection}Content-Length: ${byteLength}\r\n\r\n`;
   if (!options.isBodySent) return [Buffer.from(head, 'latin1')];
   if (byteLength > SINGLE_WRITE_BYTES_MAX) return [Buffer.from(head, 'latin1'), ...answer.parts];

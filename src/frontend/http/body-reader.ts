@@ -3,6 +3,7 @@
 
 import { HTTP_BODY_BYTES_MAX, HTTP_CHUNKS_MAX } from '../../domain/limits.ts';
 import { invalidArgument, type StatusError } from '../../domain/status.ts';
+import { isHeaderLine } from './request-head.ts';
 
 export interface Body {
   readonly pieces: readonly Buffer[];
@@ -21,9 +22,13 @@ export type ReadResult =
 const MORE: ReadResult = { kind: 'more' };
 const BAD: ReadResult = { kind: 'bad' };
 
+/** Extensions are allowed and ignored; blanks before them are not, since parsers disagree about those. */
+const SIZE_LINE = /^([0-9a-fA-F]{1,13})(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
 /** A chunk's size line with its extensions, and a trailer line; nobody needs more. */
 const LINE_BYTES_MAX = 4096;
 const TRAILERS_BYTES_MAX = 16 * 1024;
+/** After the bytes of a chunk nothing but CR LF. */
+const DATA_END_BYTES = 2;
 
 export class BodyReader {
   readonly #pieces: Buffer[] = [];
@@ -53,8 +58,9 @@ export class BodyReader {
     let at = 0;
     while (at < chunk.length) {
       if (this.#phase === 'data') {
+        if (this.#byteLength + this.#left > HTTP_BODY_BYTES_MAX)
+          return { kind: 'refused', error: tooLarge() };
         at = this.#takeData(chunk, at);
-        if (this.#byteLength > HTTP_BODY_BYTES_MAX) return { kind: 'refused', error: tooLarge() };
         if (this.#left > 0) return MORE;
         if (!this.#isChunked) return { kind: 'done', used: at };
         this.#phase = 'data-end';
@@ -64,7 +70,7 @@ export class BodyReader {
       const end = next === -1 ? chunk.length : next + 1;
       this.#line += chunk.toString('latin1', at, end);
       at = end;
-      if (this.#line.length > LINE_BYTES_MAX) return BAD;
+      if (this.#line.length > (this.#phase === 'data-end' ? DATA_END_BYTES : LINE_BYTES_MAX)) return BAD;
       if (next === -1) return MORE;
       const result = this.#endLine(at);
       if (result !== undefined) return result;
@@ -95,13 +101,14 @@ export class BodyReader {
     if (this.#phase === 'trailers') {
       this.#trailerBytes += line.length;
       if (this.#trailerBytes > TRAILERS_BYTES_MAX) return BAD;
-      return text === '' ? { kind: 'done', used: at } : undefined;
+      if (text === '') return { kind: 'done', used: at };
+      return isHeaderLine(text) ? undefined : BAD;
     }
-    const match = /^([0-9a-fA-F]{1,13})[ \t]*(?:;.*)?$/.exec(text);
+    const match = SIZE_LINE.exec(text);
     if (match === null) return BAD;
     this.#left = Number.parseInt(match[1]!, 16);
     this.#phase = this.#left === 0 ? 'trailers' : 'data';
-    this.#chunkCount++;
+    if (this.#left > 0) this.#chunkCount++;
     return this.#chunkCount > HTTP_CHUNKS_MAX ? { kind: 'refused', error: tooManyChunks() } : undefined;
   }
 }

@@ -6,6 +6,7 @@
 
 import type { Socket } from 'node:net';
 import { HTTP_AHEAD_BYTES_MAX, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX } from '../../domain/limits.ts';
+import { StatusError } from '../../domain/status.ts';
 import { Cancellation } from '../../lib/cancellation.ts';
 import { encodeAnswer, errorAnswer, type HttpAnswer } from './answer.ts';
 import { type Body, BodyReader, EMPTY_BODY, tooLarge } from './body-reader.ts';
@@ -15,7 +16,10 @@ export interface HttpExchange {
   readonly head: RequestHead;
   /** Cancelled when the client goes away before the answer. */
   readonly cancellation: Cancellation;
-  /** Once; later calls and calls after the client has gone do nothing. */
+  /**
+   * Once; later calls and calls after the client has gone do nothing. Before the body is complete it ends the
+   * connection, because what follows could not be told from the next request.
+   */
   respond(answer: HttpAnswer): void;
   /** No more requests on this connection after the answer. */
   closeAfterAnswer(): void;
@@ -24,11 +28,15 @@ export interface HttpExchange {
 /** Decides on a head; the answer is what to do with the body, or with nothing when the body is not wanted. */
 export interface HttpHandler {
   begin(exchange: HttpExchange): { readonly isBodyKept: boolean; onBody(body: Body): void };
+  /** `begin` or `onBody` threw; the client has been told 500. */
+  onDefect(thrown: unknown): void;
 }
 
 const HEAD_END = Buffer.from('\r\n\r\n');
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 const EMPTY = Buffer.alloc(0);
+/** Bytes ahead are kept in the pieces in which they came; a client that sends single bytes shall not fill memory. */
+const AHEAD_PIECES_MAX = 1024;
 
 /** One per request, so that a late answer can never reach the next one. */
 class Exchange implements HttpExchange {
@@ -58,18 +66,23 @@ export class HttpConnection {
   readonly #socket: Socket;
   readonly #handler: HttpHandler;
   readonly #onAnswer = (exchange: Exchange, answer: HttpAnswer): void => this.#write(exchange, answer);
+  /** Being read; what came after it waits in #ahead. */
   #rest: Buffer = EMPTY;
+  readonly #ahead: Buffer[] = [];
+  #aheadBytes = 0;
   #exchange: Exchange | undefined;
   #reader: BodyReader | undefined;
-  #onBody: ((body: Body) => void) | undefined;
+  #plan: ReturnType<HttpHandler['begin']> | undefined;
   /** The request is complete and its answer is not there yet. */
   #isAnswering = false;
   #isClosing = false;
-  /** Nothing more is read: the connection ends or has ended. */
+  /** Nothing more is read, what comes is dropped: the connection ends or has ended. */
   #isLast = false;
   #isReading = false;
   /** When the first byte of the current request came; 0 between requests. */
   #requestStartMs = 0;
+  /** When our side was seen to have ended; 0 before. */
+  #endedMs = 0;
 
   constructor(socket: Socket, handler: HttpHandler) {
     this.#socket = socket;
@@ -89,16 +102,23 @@ export class HttpConnection {
 
   /** For a server that closes: an idle connection ends now, a busy one after its answer. */
   endSoon(): void {
-    if (this.isIdle) this.#socket.end();
     this.#isClosing = true;
+    if (this.isIdle) this.#end();
   }
 
   destroy(): void {
+    this.#isLast = true;
     this.#socket.destroy();
   }
 
-  /** Ends the connection if the client takes too long to send a request. */
+  /** Ends the connection if the client takes too long to send a request, or to close when we have. */
   checkTime(nowMs: number, limits: { headMsMax: number; requestMsMax: number }): void {
+    if (this.#isLast) {
+      if (!this.#socket.writableFinished) return;
+      if (this.#endedMs === 0) this.#endedMs = nowMs;
+      else if (nowMs - this.#endedMs > limits.headMsMax) this.destroy();
+      return;
+    }
     if (this.#requestStartMs === 0 || this.#isAnswering) return;
     const limitMs = this.#exchange === undefined ? limits.headMsMax : limits.requestMsMax;
     if (nowMs - this.#requestStartMs <= limitMs) return;
@@ -106,9 +126,12 @@ export class HttpConnection {
   }
 
   #write(exchange: Exchange, answer: HttpAnswer): void {
+    if (this.#isLast) return;
     const { head } = exchange;
-    const isKeptAlive = head.isKeepAlive && !exchange.isLast && !this.#isClosing;
-    const parts = encodeAnswer(answer, { isKeptAlive, isBodySent: head.method !== 'HEAD' });
+    const isKeptAlive = this.#isAnswering && head.isKeepAlive && !exchange.isLast && !this.#isClosing;
+    const keptAlive = head.isOld ? 'keep-alive' : '';
+    const connection = isKeptAlive ? keptAlive : 'close';
+    const parts = encodeAnswer(answer, { connection, isBodySent: head.method !== 'HEAD' });
     const socket = this.#socket;
     if (parts.length === 1) socket.write(parts[0]!);
     else {
@@ -120,99 +143,165 @@ export class HttpConnection {
     this.#exchange = undefined;
     this.#reader = undefined;
     this.#requestStartMs = 0;
-    if (!isKeptAlive) {
-      this.#isLast = true;
-      socket.end();
-    } else if (this.#rest.length > 0 || socket.isPaused()) this.#readOn();
+    if (!isKeptAlive) this.#end();
+    else if (this.#rest.length > 0 || this.#ahead.length > 0) this.#readOn();
   }
 
   #onData(chunk: Buffer): void {
-    this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    if (this.#isAnswering) {
-      if (this.#rest.length > HTTP_AHEAD_BYTES_MAX) this.#socket.pause();
-      return;
+    if (this.#isLast) return;
+    if (this.#rest.length === 0 && this.#ahead.length === 0) this.#rest = chunk;
+    else {
+      this.#ahead.push(chunk);
+      this.#aheadBytes += chunk.length;
     }
     this.#readOn();
+    if (this.#isFarAhead) this.#socket.pause();
   }
 
-  /** Works on what has arrived until it is used up or a request is being answered. */
+  get #isFarAhead(): boolean {
+    return this.#aheadBytes > HTTP_AHEAD_BYTES_MAX || this.#ahead.length > AHEAD_PIECES_MAX;
+  }
+
+  /** Works on what has arrived until it is used up, a request is being answered, or answers pile up unread. */
   #readOn(): void {
-    if (this.#isReading || this.#isAnswering || this.#isLast) return;
-    if (this.#socket.writableLength > HTTP_AHEAD_BYTES_MAX) return;
+    if (this.#isReading) return;
     this.#isReading = true;
-    if (this.#socket.isPaused()) this.#socket.resume();
-    while (this.#rest.length > 0 && !this.#isAnswering && !this.#isLast) {
-      if (!(this.#reader === undefined ? this.#readHead() : this.#readBody())) break;
+    while (!this.#isAnswering && !this.#isLast && this.#socket.writableLength <= HTTP_AHEAD_BYTES_MAX) {
+      if (!this.#readStep() && !this.#takeAhead()) break;
     }
     this.#isReading = false;
+    if (this.#socket.isPaused() && !this.#isFarAhead) this.#socket.resume();
+  }
+
+  /** False: more bytes are needed. */
+  #readStep(): boolean {
+    if (this.#rest.length === 0) return false;
+    return this.#reader === undefined ? this.#readHead() : this.#readBody(this.#reader);
+  }
+
+  /** Only a head that is not complete is copied, and that is short. */
+  #takeAhead(): boolean {
+    const next = this.#isLast ? undefined : this.#ahead.shift();
+    if (next === undefined) return false;
+    this.#aheadBytes -= next.length;
+    this.#rest = this.#rest.length === 0 ? next : Buffer.concat([this.#rest, next]);
+    return true;
   }
 
   /** True when the head was complete. */
   #readHead(): boolean {
-    if (this.#requestStartMs === 0) this.#requestStartMs = performance.now();
+    if (this.#requestStartMs === 0 && !this.#skipEmptyLines()) return false;
     const end = this.#rest.indexOf(HEAD_END);
     if (end === -1 || end > HTTP_HEAD_BYTES_MAX) {
-      if (this.#rest.length > HTTP_HEAD_BYTES_MAX || hasBareLineFeed(this.#rest)) this.#socket.destroy();
+      if (this.#rest.length > HTTP_HEAD_BYTES_MAX || hasBareLineFeed(this.#rest)) this.destroy();
       return false;
     }
     const head = parseRequestHead(this.#rest.toString('latin1', 0, end));
     if (head === undefined) {
-      this.#socket.destroy();
+      this.destroy();
       return false;
     }
     if (head.bodyLength > HTTP_BODY_BYTES_MAX) {
       this.#refuse(errorAnswer(400, tooLarge().message));
       return false;
     }
-    this.#exchange = new Exchange(head, this.#onAnswer);
     this.#rest = this.#rest.subarray(end + HEAD_END.length);
-    const { isBodyKept, onBody } = this.#handler.begin(this.#exchange);
-    if (head.bodyLength === 0) {
-      this.#answerBody(onBody, EMPTY_BODY);
-      return true;
-    }
-    this.#onBody = onBody;
-    this.#reader = new BodyReader({ bodyLength: head.bodyLength, isKept: isBodyKept });
-    if (head.isContinueExpected) this.#socket.write(CONTINUE, 'latin1');
+    this.#begin(new Exchange(head, this.#onAnswer));
     return true;
   }
 
+  /** RFC 9112, 2.2: empty lines before a request are no part of it. True when something else is there. */
+  #skipEmptyLines(): boolean {
+    let at = 0;
+    while (this.#rest[at] === 0x0d && this.#rest[at + 1] === 0x0a) at += 2;
+    if (at > 0) this.#rest = this.#rest.subarray(at);
+    if (this.#rest.length === 0) return false;
+    this.#requestStartMs = performance.now();
+    return true;
+  }
+
+  #begin(exchange: Exchange): void {
+    const { head } = exchange;
+    this.#exchange = exchange;
+    let plan: ReturnType<HttpHandler['begin']>;
+    try {
+      plan = this.#handler.begin(exchange);
+    } catch (thrown) {
+      this.#fail(exchange, thrown);
+      return;
+    }
+    if (this.#isLast) return;
+    if (head.bodyLength === 0) {
+      this.#answerBody(exchange, plan, EMPTY_BODY);
+      return;
+    }
+    this.#plan = plan;
+    this.#reader = new BodyReader({ bodyLength: head.bodyLength, isKept: plan.isBodyKept });
+    if (head.isContinueExpected) this.#socket.write(CONTINUE, 'latin1');
+  }
+
   /** True when the body was complete. */
-  #readBody(): boolean {
-    const reader = this.#reader!;
+  #readBody(reader: BodyReader): boolean {
     const result = reader.push(this.#rest);
     if (result.kind === 'done') {
       this.#rest = result.used === this.#rest.length ? EMPTY : this.#rest.subarray(result.used);
-      this.#answerBody(this.#onBody!, reader.body);
+      this.#answerBody(this.#exchange!, this.#plan!, reader.body);
       return true;
     }
     this.#rest = EMPTY;
-    if (result.kind === 'bad') this.#socket.destroy();
+    if (result.kind === 'bad') this.destroy();
     if (result.kind === 'refused') this.#refuse(errorAnswer(400, result.error.message));
     return false;
   }
 
-  #answerBody(onBody: (body: Body) => void, body: Body): void {
+  #answerBody(exchange: Exchange, plan: ReturnType<HttpHandler['begin']>, body: Body): void {
     this.#isAnswering = true;
-    onBody(body);
+    this.#plan = undefined;
+    try {
+      plan.onBody(body);
+    } catch (thrown) {
+      this.#fail(exchange, thrown);
+    }
+  }
+
+  /** A defect of the handler costs one request, not the process. */
+  #fail(exchange: Exchange, thrown: unknown): void {
+    exchange.respond(errorAnswer(500, StatusError.from(thrown).message));
+    this.#handler.onDefect(thrown);
   }
 
   /** Answers a request that will not be read to its end, and ends the connection. */
   #refuse(answer: HttpAnswer): void {
+    for (const part of encodeAnswer(answer, { connection: 'close', isBodySent: true }))
+      this.#socket.write(part);
+    this.#end();
+  }
+
+  /** What the client still sends is read and dropped: closing with unread bytes would take the answer with it. */
+  #end(): void {
     this.#isLast = true;
-    this.#socket.end(Buffer.concat(encodeAnswer(answer, { isKeptAlive: false, isBodySent: true })));
+    this.#dropRest();
+    this.#socket.end();
+    if (this.#socket.isPaused()) this.#socket.resume();
+  }
+
+  #dropRest(): void {
+    this.#rest = EMPTY;
+    this.#ahead.length = 0;
+    this.#aheadBytes = 0;
   }
 
   /** A client that closes its side counts as gone, as in Triton. */
   #onEnd(): void {
-    if (this.#isAnswering || !this.isIdle) this.#socket.destroy();
-    else this.#socket.end();
+    if (this.#isLast) return;
+    if (this.isIdle) this.#end();
+    else this.destroy();
   }
 
   #onClose(): void {
     this.#isLast = true;
     this.#isAnswering = false;
-    this.#rest = EMPTY;
+    this.#dropRest();
     this.#exchange?.cancellation.cancel();
     this.#exchange = undefined;
   }

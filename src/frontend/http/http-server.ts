@@ -39,12 +39,15 @@ export async function startHttpFrontend(
     socket.on('close', () => connections.delete(connection));
   });
   await listenOn(server, listen);
+  // Accepting can fail for a moment, for instance for want of descriptors; that must not end the process.
+  server.on('error', (error) => services.logger.error(`HTTP listener: ${error.message}`));
   const sweep = setInterval(() => {
     const nowMs = performance.now();
     const limits = { headMsMax: HTTP_HEAD_MS_MAX, requestMsMax: HTTP_REQUEST_MS_MAX };
     for (const connection of connections) connection.checkTime(nowMs, limits);
   }, SLOW_SWEEP_MS);
   sweep.unref();
+  server.on('close', () => clearInterval(sweep));
   const bound = server.address();
   return {
     port: typeof bound === 'object' && bound !== null ? bound.port : listen.port,
@@ -61,13 +64,17 @@ function listenOn(
   listen: { address: string; port: number; isPortReused: boolean },
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
+    const onError = (error: NodeJS.ErrnoException): void => {
       const where = `${listen.address}:${listen.port}`;
       if (error.code === 'EADDRINUSE') reject(internal(`Socket '${where}' already in use `));
       else reject(internal(`failed to listen on '${where}': ${error.message}`));
-    });
+    };
+    server.once('error', onError);
     const options = { host: listen.address, port: listen.port, backlog: BACKLOG };
-    server.listen(listen.isPortReused ? { ...options, reusePort: true } : options, resolve);
+    server.listen(listen.isPortReused ? { ...options, reusePort: true } : options, () => {
+      server.off('error', onError);
+      resolve();
+    });
   });
 }
 
@@ -80,7 +87,11 @@ function closeServer(server: Server, connections: ReadonlySet<HttpConnection>): 
 }
 
 function createHandler(context: InferContext): HttpHandler {
-  return { begin: (exchange) => begin(context, exchange) };
+  return {
+    begin: (exchange) => begin(context, exchange),
+    onDefect: (thrown) =>
+      context.services.logger.error(`HTTP request failed: ${StatusError.from(thrown).stack}`),
+  };
 }
 
 function begin(context: InferContext, exchange: HttpExchange): ReturnType<HttpHandler['begin']> {

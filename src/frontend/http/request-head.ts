@@ -8,6 +8,8 @@ export interface RequestHead {
   readonly target: string;
   /** Name, value, name, value …, in the order and the case in which they came. */
   readonly rawHeaders: readonly string[];
+  /** HTTP/1.0: kept alive only when the client asks, and only if the answer says so. */
+  readonly isOld: boolean;
   readonly isKeepAlive: boolean;
   /** -1: chunked. */
   readonly bodyLength: number;
@@ -41,14 +43,23 @@ export function parseRequestHead(text: string): RequestHead | undefined {
   }
   if (framing.isChunked && framing.length !== undefined) return undefined;
   const isOld = match[3] === '0';
+  // HTTP/1.0 has no chunks: whoever passed such a message on may not have understood its framing.
+  if (isOld && framing.isChunked) return undefined;
   return {
     method: match[1]!,
     target: match[2]!,
     rawHeaders,
+    isOld,
     isKeepAlive: framing.connection === 'close' ? false : !isOld || framing.connection === 'keep-alive',
     bodyLength: framing.isChunked ? -1 : (framing.length ?? 0),
     isContinueExpected: framing.isContinueExpected && !isOld,
   };
+}
+
+/** For a trailer: the same grammar as a header, without its meaning. */
+export function isHeaderLine(line: string): boolean {
+  const colon = line.indexOf(':');
+  return colon > 0 && HEADER_NAME.test(line.slice(0, colon)) && !BAD_VALUE.test(line);
 }
 
 /** `name` in lower case. The first one counts; undefined when there is none. */
@@ -84,6 +95,7 @@ function readFraming(framing: Framing, name: string, value: string): Framing | u
       return { ...framing, isContinueExpected: value.toLowerCase() === '100-continue' };
     case 10:
       if (name.toLowerCase() !== 'connection') return framing;
+      if (framing.connection === 'close') return framing;
       return { ...framing, connection: connectionOf(value) ?? framing.connection };
     case 14:
       if (name.toLowerCase() !== 'content-length') return framing;

@@ -25,13 +25,25 @@ export type Route =
       readonly repository: string;
     }
   /** Endpoints of the protocol that this version does not serve yet. */
-  | { readonly kind: 'absent'; readonly category: RestrictedCategory; readonly name: string };
+  | {
+      readonly kind: 'absent';
+      readonly category: RestrictedCategory;
+      readonly name: string;
+      readonly methods: readonly string[];
+    };
 
 const MODEL =
   /^\/v2\/models\/([^/]+)(?:\/versions\/([0-9]+))?(?:\/(infer|generate|generate_stream|ready|config|stats|trace\/setting))?$/;
 const REPOSITORY = /^\/v2\/repository(?:\/([^/]+))?\/(index|models\/([^/]+)\/(load|unload))$/;
 const SHARED_MEMORY =
   /^\/v2\/(?:system|cuda)sharedmemory(?:\/region\/([^/]+))?\/(status|register|unregister)$/;
+
+const TRACE_SETTINGS: Route = {
+  kind: 'absent',
+  category: 'trace',
+  name: 'trace settings',
+  methods: ['GET', 'POST'],
+};
 
 const REMEMBERED_MAX = 1024;
 const REMEMBERED_CHARS_MAX = 256;
@@ -72,7 +84,7 @@ function matchRoute(path: string): Route | undefined {
     case '/v2/logging':
       return { kind: 'logging' };
     case '/v2/trace/setting':
-      return { kind: 'absent', category: 'trace', name: 'trace settings' };
+      return TRACE_SETTINGS;
     default:
       return matchModel(path) ?? matchRepository(path) ?? matchSharedMemory(path);
   }
@@ -85,10 +97,10 @@ function matchModel(path: string): Route | undefined {
   const version = match[2] ?? '';
   const action = match[3] ?? 'metadata';
   if (action === 'trace/setting') {
-    return version === '' ? { kind: 'absent', category: 'trace', name: 'trace settings' } : undefined;
+    return version === '' ? TRACE_SETTINGS : undefined;
   }
   if (action === 'generate' || action === 'generate_stream') {
-    return { kind: 'absent', category: 'inference', name: action };
+    return { kind: 'absent', category: 'inference', name: action, methods: ['POST'] };
   }
   return { kind: 'model', action: action as ModelAction, model, version };
 }
@@ -106,8 +118,10 @@ function matchRepository(path: string): Route | undefined {
 }
 
 function matchSharedMemory(path: string): Route | undefined {
-  if (!SHARED_MEMORY.test(path)) return undefined;
-  return { kind: 'absent', category: 'shared-memory', name: 'shared memory' };
+  const match = SHARED_MEMORY.exec(path);
+  if (match === null) return undefined;
+  const methods = match[2] === 'status' ? ['GET'] : ['POST'];
+  return { kind: 'absent', category: 'shared-memory', name: 'shared memory', methods };
 }
 
 const MODEL_CATEGORIES: Readonly<Record<ModelAction, RestrictedCategory>> = {
@@ -141,7 +155,7 @@ export function categoryOf(route: Route): RestrictedCategory {
 
 export function isMethodAllowed(route: Route, method: string): boolean {
   if (route.kind === 'logging') return method === 'GET' || method === 'POST';
-  if (route.kind === 'absent') return true;
+  if (route.kind === 'absent') return route.methods.includes(method);
   const isPost =
     route.kind === 'index' ||
     route.kind === 'control' ||
