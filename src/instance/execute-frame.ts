@@ -1,7 +1,7 @@
 // The EXECUTE frame: one batch for one instance. Header:
 //
 //   u32 batch id │ u16 requests │ per request:
-//     u16 inputs │ per input: u16 index │ u8 rank │ rank × u64 dims │ u64 offset │ u64 bytes
+//     u16 inputs │ per input its range (tensor-range.ts)
 //     u16 requested outputs │ u16 index …
 //
 // In the payload the bytes of one input lie request after request without a gap, each input starting at a
@@ -9,15 +9,8 @@
 
 import type { ExecuteBatch, ExecuteInput, ExecuteRequest } from '../backend/sdk.ts';
 import type { TensorBytes } from '../domain/tensor.ts';
-import {
-  alignUp,
-  FRAME_EXECUTE,
-  joinFrame,
-  PREAMBLE_BYTES,
-  readU64,
-  writePreamble,
-  writeU64,
-} from './protocol.ts';
+import { alignUp, FRAME_EXECUTE, joinFrame, PREAMBLE_BYTES, writePreamble } from './protocol.ts';
+import { type HeaderCursor, rangeBytesOf, readRange, writeRange } from './tensor-range.ts';
 
 /** One input of one request, as the server sends it: `reshape` already applied to the shape. */
 export interface SentInput {
@@ -69,7 +62,7 @@ function headerBytesOf(requests: readonly SentRequest[]): number {
   let bytes = 6;
   for (const request of requests) {
     bytes += 4 + request.requestedOutputs.length * 2;
-    for (const input of request.inputs) bytes += 19 + input.shape.length * 8;
+    for (const input of request.inputs) bytes += rangeBytesOf(input.shape);
   }
   return bytes;
 }
@@ -87,12 +80,7 @@ function writeHeader(
     const request = requests[r]!;
     at = head.writeUInt16LE(request.inputs.length, at);
     for (let i = 0; i < request.inputs.length; i++) {
-      const input = request.inputs[i]!;
-      at = head.writeUInt16LE(input.index, at);
-      at = head.writeUInt8(input.shape.length, at);
-      for (const dim of input.shape) at = writeU64(head, dim, at);
-      at = writeU64(head, offsets[r]![i]!, at);
-      at = writeU64(head, input.byteLength, at);
+      at = writeRange(head, at, request.inputs[i]!, offsets[r]![i]!);
     }
     at = head.writeUInt16LE(request.requestedOutputs.length, at);
     for (const index of request.requestedOutputs) at = head.writeUInt16LE(index, at);
@@ -120,25 +108,18 @@ function piecesOf(
 export function decodeExecuteFrame(header: Buffer, payload: Buffer): ExecuteBatch {
   const id = header.readUInt32LE(0);
   const count = header.readUInt16LE(4);
-  let at = 6;
+  const cursor: HeaderCursor = { at: 6 };
   const requests: ExecuteRequest[] = [];
   for (let r = 0; r < count; r++) {
-    const inputCount = header.readUInt16LE(at);
-    at += 2;
+    const inputCount = header.readUInt16LE(cursor.at);
+    cursor.at += 2;
     const inputs: ExecuteInput[] = [];
-    for (let i = 0; i < inputCount; i++) {
-      const index = header.readUInt16LE(at);
-      const rank = header.readUInt8(at + 2);
-      at += 3;
-      const shape: number[] = [];
-      for (let d = 0; d < rank; d++, at += 8) shape.push(readU64(header, at));
-      inputs.push({ index, shape, offset: readU64(header, at), byteLength: readU64(header, at + 8) });
-      at += 16;
-    }
-    const outputCount = header.readUInt16LE(at);
-    at += 2;
+    for (let i = 0; i < inputCount; i++) inputs.push(readRange(header, cursor));
+    const outputCount = header.readUInt16LE(cursor.at);
+    cursor.at += 2;
     const requestedOutputs: number[] = [];
-    for (let o = 0; o < outputCount; o++, at += 2) requestedOutputs.push(header.readUInt16LE(at));
+    for (let o = 0; o < outputCount; o++, cursor.at += 2)
+      requestedOutputs.push(header.readUInt16LE(cursor.at));
     requests.push({ inputs, requestedOutputs });
   }
   return { id, payload, requests };

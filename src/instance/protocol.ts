@@ -6,7 +6,7 @@
 // The host speaks first (HELLO, with the protocol version). Control headers are JSON; EXECUTE and RESPONSE have
 // the binary headers of execute-frame.ts and response-frame.ts. Tensor bytes are only ever in the payload.
 
-import type { InstancePlacement, LogLevel } from '../backend/sdk.ts';
+import type { LoadContext, LogLevel } from '../backend/sdk.ts';
 import type { ModelConfig } from '../domain/model-config.ts';
 import type { StatusCode } from '../domain/status.ts';
 
@@ -42,16 +42,9 @@ export interface HelloMessage {
   readonly language: string;
 }
 
-export interface LoadMessage {
+/** A LoadContext without its function, and the backend it is for. */
+export interface LoadMessage extends Omit<LoadContext, 'log'> {
   readonly backend: string;
-  readonly modelName: string;
-  readonly version: number;
-  readonly modelDirectory: string;
-  readonly versionDirectory: string;
-  readonly config: ModelConfig;
-  readonly isAutoComplete: boolean;
-  readonly backendConfig: Readonly<Record<string, string>>;
-  readonly placement: InstancePlacement;
 }
 
 export interface LoadedMessage {

@@ -1,7 +1,7 @@
 // The RESPONSE frame: the answer to one batch. Header:
 //
 //   u32 batch id │ 3 × u64 ns: compute input, infer, output │ u16 results │ per request, in batch order:
-//     u8 1 │ u16 outputs │ per output: u16 index │ u8 rank │ rank × u64 dims │ u64 offset │ u64 bytes
+//     u8 1 │ u16 outputs │ per output its range (tensor-range.ts)
 //     u8 0 │ u8 status code │ u32 bytes │ message
 //
 // The server hands slices of the payload on to clients without copying them.
@@ -18,6 +18,7 @@ import {
   writePreamble,
   writeU64,
 } from './protocol.ts';
+import { type HeaderCursor, rangeBytesOf, readRange, writeRange } from './tensor-range.ts';
 
 export interface ReceivedOutput {
   readonly index: number;
@@ -44,7 +45,7 @@ export function encodeResponseFrame(batchId: number, reply: ExecuteReply): Buffe
     if (result instanceof StatusError) headerBytes += 6 + messages[r]!.length;
     else {
       headerBytes += 3;
-      for (const output of result) headerBytes += 19 + output.shape.length * 8;
+      for (const output of result) headerBytes += rangeBytesOf(output.shape);
     }
   }
   const head = Buffer.allocUnsafe(alignUp(PREAMBLE_BYTES + headerBytes));
@@ -67,11 +68,8 @@ export function encodeResponseFrame(batchId: number, reply: ExecuteReply): Buffe
     at = head.writeUInt8(1, at);
     at = head.writeUInt16LE(result.length, at);
     for (const output of result) {
-      at = head.writeUInt16LE(output.index, at);
-      at = head.writeUInt8(output.shape.length, at);
-      for (const dim of output.shape) at = writeU64(head, dim, at);
-      at = writeU64(head, position, at);
-      at = writeU64(head, output.data.length, at);
+      const { index, shape, data } = output;
+      at = writeRange(head, at, { index, shape, byteLength: data.length }, position);
       pieces.push({ data: output.data, offset: position });
       position += output.data.length;
     }
@@ -83,31 +81,10 @@ export function encodeResponseFrame(batchId: number, reply: ExecuteReply): Buffe
 export function decodeResponseFrame(header: Buffer, payload: readonly Buffer[]): ReceivedReply {
   const count = header.readUInt16LE(28);
   const results: (ReceivedOutput[] | StatusError)[] = [];
-  let at = 30;
+  const cursor: HeaderCursor = { at: 30 };
   for (let r = 0; r < count; r++) {
-    const isOk = header.readUInt8(at) === 1;
-    if (!isOk) {
-      const code = STATUS_CODES[header.readUInt8(at + 1)] ?? 'UNKNOWN';
-      const bytes = header.readUInt32LE(at + 2);
-      results.push(new StatusError(code, header.toString('utf8', at + 6, at + 6 + bytes)));
-      at += 6 + bytes;
-      continue;
-    }
-    const outputCount = header.readUInt16LE(at + 1);
-    at += 3;
-    const outputs: ReceivedOutput[] = [];
-    for (let o = 0; o < outputCount; o++) {
-      const index = header.readUInt16LE(at);
-      const rank = header.readUInt8(at + 2);
-      at += 3;
-      const shape: number[] = [];
-      for (let d = 0; d < rank; d++, at += 8) shape.push(readU64(header, at));
-      const offset = readU64(header, at);
-      const byteLength = readU64(header, at + 8);
-      at += 16;
-      outputs.push({ index, shape, data: slice(payload, offset, byteLength), byteLength });
-    }
-    results.push(outputs);
+    const isOk = header.readUInt8(cursor.at) === 1;
+    results.push(isOk ? readOutputs(header, cursor, payload) : readError(header, cursor));
   }
   return {
     batchId: header.readUInt32LE(0),
@@ -116,6 +93,25 @@ export function decodeResponseFrame(header: Buffer, payload: readonly Buffer[]):
     computeOutputNs: readU64(header, 20),
     results,
   };
+}
+
+function readOutputs(header: Buffer, cursor: HeaderCursor, payload: readonly Buffer[]): ReceivedOutput[] {
+  const count = header.readUInt16LE(cursor.at + 1);
+  cursor.at += 3;
+  const outputs: ReceivedOutput[] = [];
+  for (let o = 0; o < count; o++) {
+    const { index, shape, offset, byteLength } = readRange(header, cursor);
+    outputs.push({ index, shape, data: slice(payload, offset, byteLength), byteLength });
+  }
+  return outputs;
+}
+
+function readError(header: Buffer, cursor: HeaderCursor): StatusError {
+  const code = STATUS_CODES[header.readUInt8(cursor.at + 1)] ?? 'UNKNOWN';
+  const start = cursor.at + 6;
+  const end = start + header.readUInt32LE(cursor.at + 2);
+  cursor.at = end;
+  return new StatusError(code, header.toString('utf8', start, end));
 }
 
 /** Views of `byteLength` bytes from `offset` on, over pieces that may end anywhere. */
