@@ -1,5 +1,6 @@
 // Puts the rooms together: options in, a running server out, and its orderly end. Only main.ts calls it.
 
+import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backendConfigOf, type ServerOptions } from './cli/options.ts';
@@ -10,7 +11,7 @@ import { Catalog } from './core/repository/catalog.ts';
 import { MetricsRegistry } from './core/stats/metrics-registry.ts';
 import { addSystemMetrics } from './core/stats/system-metrics.ts';
 import { HTTP_CLOSE_MS_MAX } from './domain/limits.ts';
-import { internal, unavailable } from './domain/status.ts';
+import { internal, invalidArgument, unavailable } from './domain/status.ts';
 import { type HttpFrontend, startHttpFrontend } from './frontend/http/http-server.ts';
 import type { HttpServices } from './frontend/http/services.ts';
 import { type MetricsFrontend, startMetricsFrontend } from './frontend/metrics/metrics-server.ts';
@@ -66,6 +67,7 @@ export class NereidServer {
       isCpuMetrics,
       pinnedPoolBytes,
     });
+    await requireDirectories(this.#options.repository.paths);
     const isAllLoaded = await this.#control.start();
     printStartup(this.#logger, this.#options, await this.#control.index(false));
     if (!isAllLoaded && this.#options.repository.isExitOnError) {
@@ -168,6 +170,15 @@ export class NereidServer {
     for (const model of this.#catalog.models()) model.abandon(unavailable('Server exiting'));
     this.#http?.destroy();
     this.#metrics?.close();
+  }
+}
+
+/** A mistyped path must not become a server without models. */
+async function requireDirectories(paths: readonly string[]): Promise<void> {
+  for (const path of paths) {
+    const info = await stat(path).catch(() => undefined);
+    if (info === undefined) throw internal(`failed to stat file ${path}`);
+    if (!info.isDirectory()) throw invalidArgument(`model repository ${path} is not a directory`);
   }
 }
 

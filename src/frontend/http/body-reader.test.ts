@@ -59,7 +59,7 @@ function encodeChunked(bytes: Buffer, random: Prng): Buffer {
   for (let at = 0; at < bytes.length; ) {
     const data = bytes.subarray(at, at + random.integer(1, 50));
     const size = data.length.toString(16).padStart(random.integer(1, 4), '0');
-    const extension = random.pick(['', '', ';', ';a=b', '; a="b;c"', ';\xe9']);
+    const extension = random.pick(['', '', ';a', ';a=b', ';a="b; \\"\xe9";c']);
     parts.push(Buffer.from(`${random.boolean() ? size : size.toUpperCase()}${extension}\r\n`, 'latin1'));
     parts.push(data, Buffer.from('\r\n'));
     at += data.length;
@@ -132,6 +132,9 @@ describe('not HTTP', () => {
     'a size that wraps to 5 in 64 bits': '10000000000000005\r\nhello\r\n0\r\n\r\n',
     'LF after the size': '5\nhello\r\n0\r\n\r\n',
     'CR after the size': '5\rhello\r\n0\r\n\r\n',
+    'an extension without a name': '5;\r\nhello\r\n0\r\n\r\n',
+    'an extension that is no token': '5;a=b/\r\nhello\r\n0\r\n\r\n',
+    'an extension with an open quote': '5;a="b\r\nhello\r\n0\r\n\r\n',
     'CR in an extension': '5;a\rb\r\nhello\r\n0\r\n\r\n',
     'LF in an extension': '5;a\nb\r\nhello\r\n0\r\n\r\n',
     'NUL in an extension': '5;a\0b\r\nhello\r\n0\r\n\r\n',
@@ -143,6 +146,9 @@ describe('not HTTP', () => {
     'LF after the last chunk': '0\n\r\n',
     'LF as last line': '0\r\n\n',
     'a request as trailer': '0\r\nGET / HTTP/1.1\r\n\r\n',
+    'a length as trailer': '0\r\nContent-Length: 5\r\n\r\n',
+    'an encoding as trailer': '0\r\ntransfer-encoding: chunked\r\n\r\n',
+    'a connection option as trailer': '0\r\nConnection: close\r\n\r\n',
     'a folded trailer': '0\r\nA: b\r\n c\r\n\r\n',
     'a trailer with CR': '0\r\nA: b\rc\r\n\r\n',
     'an extension that is too long': `5;${'a'.repeat(5000)}\r\nhello\r\n0\r\n\r\n`,

@@ -3,7 +3,7 @@
 
 import { HTTP_BODY_BYTES_MAX, HTTP_CHUNKS_MAX } from '../../domain/limits.ts';
 import { invalidArgument, type StatusError } from '../../domain/status.ts';
-import { isHeaderLine } from './request-head.ts';
+import { isTrailerLine } from './request-head.ts';
 
 export interface Body {
   readonly pieces: readonly Buffer[];
@@ -22,8 +22,10 @@ export type ReadResult =
 const MORE: ReadResult = { kind: 'more' };
 const BAD: ReadResult = { kind: 'bad' };
 
-/** Extensions are allowed and ignored; blanks before them are not, since parsers disagree about those. */
-const SIZE_LINE = /^([0-9a-fA-F]{1,13})(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
+const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
+const QUOTED = '"(?:[\\t\\x20\\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\\x7e])*"';
+/** Extensions are ignored. Their grammar is kept to, without blanks: parsers disagree about everything else. */
+const SIZE_LINE = new RegExp(`^([0-9a-fA-F]{1,13})(?:;${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?)*$`);
 /** A chunk's size line with its extensions, and a trailer line; nobody needs more. */
 const LINE_BYTES_MAX = 4096;
 const TRAILERS_BYTES_MAX = 16 * 1024;
@@ -102,7 +104,7 @@ export class BodyReader {
       this.#trailerBytes += line.length;
       if (this.#trailerBytes > TRAILERS_BYTES_MAX) return BAD;
       if (text === '') return { kind: 'done', used: at };
-      return isHeaderLine(text) ? undefined : BAD;
+      return isTrailerLine(text) ? undefined : BAD;
     }
     const match = SIZE_LINE.exec(text);
     if (match === null) return BAD;

@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import { HTTP_AHEAD_BYTES_MAX, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX } from '../../domain/limits.ts';
 import { StatusError } from '../../domain/status.ts';
 import { Cancellation } from '../../lib/cancellation.ts';
-import { encodeAnswer, errorAnswer, type HttpAnswer } from './answer.ts';
+import { encodeAnswer, errorAnswer, type HttpAnswer, statusAnswer, TEXT_TYPE } from './answer.ts';
 import { type Body, BodyReader, EMPTY_BODY, tooLarge } from './body-reader.ts';
 import { parseRequestHead, type RequestHead } from './request-head.ts';
 
@@ -28,7 +28,7 @@ export interface HttpExchange {
 /** Decides on a head; the answer is what to do with the body, or with nothing when the body is not wanted. */
 export interface HttpHandler {
   begin(exchange: HttpExchange): { readonly isBodyKept: boolean; onBody(body: Body): void };
-  /** `begin` or `onBody` threw; the client has been told 500. */
+  /** `begin` or `onBody` threw; the client has been told. */
   onDefect(thrown: unknown): void;
 }
 
@@ -190,7 +190,7 @@ export class HttpConnection {
 
   /** True when the head was complete. */
   #readHead(): boolean {
-    if (this.#requestStartMs === 0 && !this.#skipEmptyLines()) return false;
+    if (!this.#skipEmptyLines()) return false;
     const end = this.#rest.indexOf(HEAD_END);
     if (end === -1 || end > HTTP_HEAD_BYTES_MAX) {
       if (this.#rest.length > HTTP_HEAD_BYTES_MAX || hasBareLineFeed(this.#rest)) this.destroy();
@@ -215,8 +215,11 @@ export class HttpConnection {
     let at = 0;
     while (this.#rest[at] === 0x0d && this.#rest[at + 1] === 0x0a) at += 2;
     if (at > 0) this.#rest = this.#rest.subarray(at);
-    if (this.#rest.length === 0) return false;
-    this.#requestStartMs = performance.now();
+    if (this.#rest.length === 0) {
+      this.#requestStartMs = 0;
+      return false;
+    }
+    if (this.#requestStartMs === 0) this.#requestStartMs = performance.now();
     return true;
   }
 
@@ -266,14 +269,14 @@ export class HttpConnection {
 
   /** A defect of the handler costs one request, not the process. */
   #fail(exchange: Exchange, thrown: unknown): void {
-    exchange.respond(errorAnswer(500, StatusError.from(thrown).message));
+    exchange.respond(statusAnswer(StatusError.from(thrown), TEXT_TYPE));
     this.#handler.onDefect(thrown);
   }
 
   /** Answers a request that will not be read to its end, and ends the connection. */
   #refuse(answer: HttpAnswer): void {
-    for (const part of encodeAnswer(answer, { connection: 'close', isBodySent: true }))
-      this.#socket.write(part);
+    const parts = encodeAnswer(answer, { connection: 'close', isBodySent: true });
+    for (const part of parts) this.#socket.write(part);
     this.#end();
   }
 

@@ -18,6 +18,7 @@ export interface RequestHead {
 
 const REQUEST_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21-\x7e\x80-\xff]+) HTTP\/1\.([01])$/;
 const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+const FRAMING_NAME = /^(?:connection|content-length|transfer-encoding)$/i;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
 const BAD_VALUE = /[\x00-\x08\x0a-\x1f\x7f]/;
 const LENGTH_DIGITS_MAX = 16;
@@ -56,10 +57,12 @@ export function parseRequestHead(text: string): RequestHead | undefined {
   };
 }
 
-/** For a trailer: the same grammar as a header, without its meaning. */
-export function isHeaderLine(line: string): boolean {
+/** A trailer has the grammar of a header and is ignored; one that would frame it is an attack. */
+export function isTrailerLine(line: string): boolean {
   const colon = line.indexOf(':');
-  return colon > 0 && HEADER_NAME.test(line.slice(0, colon)) && !BAD_VALUE.test(line);
+  if (colon < 1 || BAD_VALUE.test(line)) return false;
+  const name = line.slice(0, colon);
+  return HEADER_NAME.test(name) && !FRAMING_NAME.test(name);
 }
 
 /** `name` in lower case. The first one counts; undefined when there is none. */
@@ -111,11 +114,10 @@ function readFraming(framing: Framing, name: string, value: string): Framing | u
 }
 
 function withLength(framing: Framing, value: string): Framing | undefined {
-  if (!/^[0-9]+$/.test(value)) return undefined;
+  if (framing.length !== undefined || !/^[0-9]+$/.test(value)) return undefined;
   const digits = value.replace(/^0+(?=[0-9])/, '');
   if (digits.length > LENGTH_DIGITS_MAX) return undefined;
-  const length = Number(digits);
-  return framing.length === undefined || framing.length === length ? { ...framing, length } : undefined;
+  return { ...framing, length: Number(digits) };
 }
 
 function connectionOf(value: string): 'close' | 'keep-alive' | undefined {
