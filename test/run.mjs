@@ -62,12 +62,15 @@ async function runFiles(title, files, concurrency) {
   }
   for (const [file, counts] of perFile) {
     const parts = Object.entries(counts).flatMap(([word, count]) => (count > 0 ? [`${count} ${word}`] : []));
-    console.log(`  ${name(file)}: ${parts.join(', ') || 'no tests'}`);
+    if (parts.length > 0) console.log(`  ${name(file)}: ${parts.join(', ')}`);
   }
 
   /** @param {import('node:test').EventData.TestPass | import('node:test').EventData.TestFail} data */
   function record(data, isPass) {
-    const counts = perFile.get(data.file ?? '') ?? { passed: 0, failed: 0, cancelled: 0, skipped: 0 };
+    // Tests of a contract suite are reported under the file of the suite.
+    const file = data.file ?? data.name;
+    const counts = perFile.get(file) ?? { passed: 0, failed: 0, cancelled: 0, skipped: 0 };
+    perFile.set(file, counts);
     const where = `${name(data.file ?? data.name)}: ${data.name}`;
     const cause = data.details.error?.cause ?? data.details.error;
     if (data.skip !== undefined) {

@@ -5,7 +5,7 @@
 //   2  A batch holds at most max_batch_size rows, equal batch keys, and one request where batching is off.
 //   3  A batch is a prefix of the order: higher priority first, within a level not expired before delayed, FIFO.
 //   4  After every event: where an instance is idle, nothing has waited for the queue delay.
-//   5  A request is refused if and only if its level or the bytes of the queue are full.
+//   5  A request is refused if and only if its level or the bytes of the queue are full, or every instance has failed.
 //   6  A request that REJECT has timed out is answered at its deadline and never executed after it.
 //   7  A request cancelled while it waits is never executed.
 //   8  Under preserve_ordering answers leave in the order of arrival.

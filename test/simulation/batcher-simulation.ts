@@ -208,15 +208,17 @@ class Simulation {
   #arrive(): void {
     const entry = this.#createEntry();
     const hasRoom = this.#book.hasRoomFor(entry);
+    const isHopeless = this.#instances.every((instance) => instance.state === 'failed');
     try {
       this.#batcher.enqueue(entry);
     } catch (thrown) {
-      assert.match(StatusError.from(thrown).message, /Exceeds maximum queue size/);
-      assert.ok(!hasRoom, '5: refused though there was room');
+      const reason = isHopeless ? /no instance of the model is running/ : /Exceeds maximum queue size/;
+      assert.match(StatusError.from(thrown).message, reason);
+      assert.ok(isHopeless || !hasRoom, '5: refused though there was room');
       this.#refused++;
       return;
     }
-    assert.ok(hasRoom, '5: accepted though the queue was full');
+    assert.ok(hasRoom && !isHopeless, '5: accepted though the queue was full or no instance could serve');
     this.#accepted++;
     this.#book.accepted(entry, this.nowMs);
     if (!this.#prng.boolean(this.#cancelChance)) return;
