@@ -1,7 +1,6 @@
 // Puts the rooms together: options in, a running server out, and its orderly end. Only main.ts calls it.
 
 import { stat } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backendConfigOf, type ServerOptions } from './cli/options.ts';
 import { ModelControl } from './core/control.ts';
@@ -17,6 +16,7 @@ import type { HttpServices } from './frontend/http/services.ts';
 import { type MetricsFrontend, startMetricsFrontend } from './frontend/metrics/metrics-server.ts';
 import { hostCommandOf } from './host-command.ts';
 import { systemClock } from './lib/clock.ts';
+import { usableCoreCount } from './lib/core-count.ts';
 import { findGpus } from './lib/gpu-devices.ts';
 import type { Logger } from './lib/logger.ts';
 import { printStartup } from './startup-tables.ts';
@@ -192,7 +192,7 @@ function createLoadEnvironment(
     metricsConfig: options.metrics.config,
     isAutoComplete: options.repository.isAutoComplete,
     gpuIds: findGpus(),
-    coreCount: availableParallelism(),
+    coreCount: usableCoreCount(),
     delayedStartCount: Number(process.env.TRITONSERVER_DELAY_SCHEDULER ?? 0) || 0,
     backendConfigOf: (backend) => backendConfigOf(options, backend),
     hostCommandOf,

@@ -2,13 +2,13 @@
 // Puts the rooms together as server.ts does; only main.ts calls it. The substance is core/repository/check-model.ts.
 
 import { stat } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
 import { basename, dirname, resolve } from 'node:path';
 import { BACKEND_NAMES } from './backends/index.ts';
 import { checkModel, type ModelCheck, type ModelReport } from './core/repository/check-model.ts';
 import { COLOURS, modelText, NO_COLOURS, totalText } from './core/repository/diagnose/report-text.ts';
 import { listVersion, type ModelDirectory, scanRepositories } from './core/repository/scan.ts';
 import { hostCommandOf } from './host-command.ts';
+import { usableCoreCount } from './lib/core-count.ts';
 import { findGpus } from './lib/gpu-devices.ts';
 import { printModelConfig } from './wire/pbtxt/print-model-config.ts';
 
@@ -78,7 +78,7 @@ function createCheck(): ModelCheck {
   return {
     isAutoComplete: true,
     gpuIds: findGpus(),
-    coreCount: availableParallelism(),
+    coreCount: usableCoreCount(),
     backends: BACKEND_NAMES,
     backendConfigOf: () => ({}),
     hostCommandOf,

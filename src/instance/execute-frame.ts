@@ -1,6 +1,6 @@
 // The EXECUTE frame: one batch for one instance. Header:
 //
-//   u32 batch id │ u16 requests │ per request:
+//   u32 batch id │ u32 requests │ per request:
 //     u16 inputs │ per input its range (tensor-range.ts)
 //     u16 requested outputs │ u16 index …
 //
@@ -59,7 +59,7 @@ function layOut(requests: readonly SentRequest[]): { offsets: number[][]; payloa
 }
 
 function headerBytesOf(requests: readonly SentRequest[]): number {
-  let bytes = 6;
+  let bytes = 8;
   for (const request of requests) {
     bytes += 4 + request.requestedOutputs.length * 2;
     for (const input of request.inputs) bytes += rangeBytesOf(input.shape);
@@ -75,7 +75,7 @@ function writeHeader(
 ): void {
   let at = PREAMBLE_BYTES;
   at = head.writeUInt32LE(batchId, at);
-  at = head.writeUInt16LE(requests.length, at);
+  at = head.writeUInt32LE(requests.length, at);
   for (let r = 0; r < requests.length; r++) {
     const request = requests[r]!;
     at = head.writeUInt16LE(request.inputs.length, at);
@@ -107,8 +107,8 @@ function piecesOf(
 
 export function decodeExecuteFrame(header: Buffer, payload: Buffer): ExecuteBatch {
   const id = header.readUInt32LE(0);
-  const count = header.readUInt16LE(4);
-  const cursor: HeaderCursor = { at: 6 };
+  const count = header.readUInt32LE(4);
+  const cursor: HeaderCursor = { at: 8 };
   const requests: ExecuteRequest[] = [];
   for (let r = 0; r < count; r++) {
     const inputCount = header.readUInt16LE(cursor.at);

@@ -111,8 +111,9 @@ export class Instance {
   }
 
   execute(batchId: number, requests: readonly SentRequest[]): void {
+    const frame = encodeExecuteFrame(batchId, requests);
     this.#inFlight.add(batchId);
-    this.#host!.send(encodeExecuteFrame(batchId, requests));
+    this.#host!.send(frame);
   }
 
   cancel(batchId: number): void {

@@ -1,6 +1,6 @@
 // The RESPONSE frame: the answer to one batch. Header:
 //
-//   u32 batch id │ 3 × u64 ns: compute input, infer, output │ u16 results │ per request, in batch order:
+//   u32 batch id │ 3 × u64 ns: compute input, infer, output │ u32 results │ per request, in batch order:
 //     u8 1 │ u16 outputs │ per output its range (tensor-range.ts)
 //     u8 0 │ u8 status code │ u32 bytes │ message
 //
@@ -39,7 +39,7 @@ export function encodeResponseFrame(batchId: number, reply: ExecuteReply): Buffe
   const messages = reply.results.map((result) =>
     result instanceof StatusError ? Buffer.from(result.message) : undefined,
   );
-  let headerBytes = 30;
+  let headerBytes = 32;
   for (let r = 0; r < reply.results.length; r++) {
     const result = reply.results[r]!;
     if (result instanceof StatusError) headerBytes += 6 + messages[r]!.length;
@@ -53,7 +53,7 @@ export function encodeResponseFrame(batchId: number, reply: ExecuteReply): Buffe
   at = writeU64(head, Math.round(reply.computeInputNs), at);
   at = writeU64(head, Math.round(reply.computeInferNs), at);
   at = writeU64(head, Math.round(reply.computeOutputNs), at);
-  at = head.writeUInt16LE(reply.results.length, at);
+  at = head.writeUInt32LE(reply.results.length, at);
   const pieces: { data: Buffer; offset: number }[] = [];
   let position = 0;
   for (let r = 0; r < reply.results.length; r++) {
@@ -79,9 +79,9 @@ export function encodeResponseFrame(batchId: number, reply: ExecuteReply): Buffe
 }
 
 export function decodeResponseFrame(header: Buffer, payload: readonly Buffer[]): ReceivedReply {
-  const count = header.readUInt16LE(28);
+  const count = header.readUInt32LE(28);
   const results: (ReceivedOutput[] | StatusError)[] = [];
-  const cursor: HeaderCursor = { at: 30 };
+  const cursor: HeaderCursor = { at: 32 };
   for (let r = 0; r < count; r++) {
     const isOk = header.readUInt8(cursor.at) === 1;
     results.push(isOk ? readOutputs(header, cursor, payload) : readError(header, cursor));

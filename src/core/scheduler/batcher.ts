@@ -230,10 +230,16 @@ export class Batcher {
       entry.payload = payload;
       this.#owner.entryStarted(entry);
     }
-    instance.execute(
-      batchId,
-      entries.map((entry) => entry.sent),
-    );
+    try {
+      instance.execute(
+        batchId,
+        entries.map((entry) => entry.sent),
+      );
+    } catch (thrown) {
+      // A defect of ours costs these requests, not the server.
+      this.#payloads.delete(batchId);
+      for (const entry of entries) this.#fail(entry, StatusError.from(thrown), 'OTHER');
+    }
   }
 
   #wakeAt(atMs: number, nowMs: number): void {

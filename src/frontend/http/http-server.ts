@@ -97,6 +97,7 @@ function createHandler(context: InferContext): HttpHandler {
 function begin(context: InferContext, exchange: HttpExchange): ReturnType<HttpHandler['begin']> {
   const { services } = context;
   const { head } = exchange;
+  if (services.logger.isVerbose(1)) services.logger.verbose(1, `HTTP request: ${head.method} ${head.target}`);
   const route = findRoute(head.target);
   if (route === undefined) return refusal(exchange, errorAnswer(404, 'Not Found'));
   const restricted = services.restrictedApis.get(categoryOf(route));
