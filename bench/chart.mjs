@@ -2,7 +2,7 @@
 // rounds as a whisker and a line where the two are equal. Pure.
 
 const WIDTH = 720;
-const LEFT = 150;
+const LEFT = 180;
 const RIGHT = 170;
 const TOP = 46;
 const BAR = 18;

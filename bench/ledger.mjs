@@ -20,7 +20,7 @@ export function describeRun({ options, environment, points }) {
       cpu: cpus()[0]?.model.trim() ?? 'unknown',
       coreCount: availableParallelism(),
       memoryGib: Math.round(totalmem() / GIB),
-      os: `${type()} ${release()}`,
+      os: `${type()} ${release().split('-')[0]}`,
       node: process.version,
     },
     versions: {

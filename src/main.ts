@@ -54,6 +54,9 @@ async function serve(options: ServerOptions): Promise<void> {
     await logger.flush();
     const error = StatusError.from(thrown);
     process.stderr.write(`error: creating server: ${error.describe().replace(': ', ' - ')}\n`);
+    for (const path of options.repository.paths) {
+      process.stderr.write(`To see what is wrong and how to mend it: nereid validate ${path}\n`);
+    }
     process.exit(1);
   }
 }
