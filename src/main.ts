@@ -7,7 +7,7 @@ import { UsageError } from './cli/usage-error.ts';
 import { StatusError } from './domain/status.ts';
 import { createLogger } from './lib/logger.ts';
 import { readVersion } from './lib/version.ts';
-import { NereidServer } from './server.ts';
+import { LOAD_FAILURE, NereidServer } from './server.ts';
 
 const SIGNALS = { SIGINT: 2, SIGTERM: 15 } as const;
 
@@ -54,8 +54,10 @@ async function serve(options: ServerOptions): Promise<void> {
     await logger.flush();
     const error = StatusError.from(thrown);
     process.stderr.write(`error: creating server: ${error.describe().replace(': ', ' - ')}\n`);
-    for (const path of options.repository.paths) {
-      process.stderr.write(`To see what is wrong and how to mend it: nereid validate ${path}\n`);
+    if (error.message === LOAD_FAILURE) {
+      for (const path of options.repository.paths) {
+        process.stderr.write(`To see what is wrong and how to mend it: nereid validate ${path}\n`);
+      }
     }
     process.exit(1);
   }

@@ -23,6 +23,9 @@ import { printStartup } from './startup-tables.ts';
 import { PROMETHEUS_CONTENT_TYPE, renderPrometheus } from './wire/prometheus.ts';
 import { modelConfigFromJson } from './wire/v2-json/model-config-json.ts';
 
+/** Triton's words when a start-up model does not load. */
+export const LOAD_FAILURE = 'failed to load all models';
+
 type Phase = 'starting' | 'serving' | 'exiting';
 
 /** Pause between two looks at what still keeps the server from ending. */
@@ -71,7 +74,7 @@ export class NereidServer {
     const isAllLoaded = await this.#control.start();
     printStartup(this.#logger, this.#options, await this.#control.index(false));
     if (!isAllLoaded && this.#options.repository.isExitOnError) {
-      throw internal('failed to load all models');
+      throw internal(LOAD_FAILURE);
     }
     this.#phase = 'serving';
     await this.#listen();

@@ -28,10 +28,11 @@ const NO_OUTPUTS: readonly number[] = [];
 export function validateRequest(request: InferRequest, rules: RequestRules): ValidRequest {
   const requestedOutputs = resolveOutputs(request, rules);
   checkInputCount(request, rules);
+  // Triton walks a hash map that yields the newest input first; which error comes first depends on it.
+  for (let i = request.inputs.length - 1; i >= 0; i--) specOf(request.inputs[i]!, rules);
   const batchSize = checkBatchSize(request, rules);
   const inputs: SentInput[] = [];
   let byteLength = 0;
-  // Triton walks a hash map that yields the newest input first; which error comes first depends on it.
   for (let i = request.inputs.length - 1; i >= 0; i--) {
     const input = request.inputs[i]!;
     inputs.push(checkInput(request, input, rules));
@@ -128,11 +129,14 @@ function checkBatchSize(request: InferRequest, rules: RequestRules): number {
   return Math.max(1, batchSize);
 }
 
-function checkInput(request: InferRequest, input: InputTensor, rules: RequestRules): SentInput {
+function specOf(input: InputTensor, rules: RequestRules): InputSpec {
   const spec = rules.tensors.inputByName.get(input.name);
-  if (spec === undefined) {
-    throw invalidArgument(`unexpected inference input '${input.name}' for model '${rules.modelName}'`);
-  }
+  if (spec !== undefined) return spec;
+  throw invalidArgument(`unexpected inference input '${input.name}' for model '${rules.modelName}'`);
+}
+
+function checkInput(request: InferRequest, input: InputTensor, rules: RequestRules): SentInput {
+  const spec = specOf(input, rules);
   if (input.datatype !== spec.datatype) {
     throw fault(
       request,
