@@ -1,8 +1,5 @@
 // Every bound that is not in a model's config, in one place, each with its unit and its reason.
 
-/** Default of --http-max-input-size, as in Triton. */
-export const HTTP_INPUT_BYTES_MAX = 64 * 1024 * 1024;
-
 /** A whole HTTP body, binary tensors included. Triton has no bound; ours keeps one client from taking all memory. */
 export const HTTP_BODY_BYTES_MAX = 4 * 1024 * 1024 * 1024 - 1;
 

@@ -47,10 +47,6 @@ export class StatusError extends Error {
   }
 }
 
-export function isStatusCode(text: string): text is StatusCode {
-  return (STATUS_CODES as readonly string[]).includes(text);
-}
-
 export function invalidArgument(message: string): StatusError {
   return new StatusError('INVALID_ARG', message);
 }

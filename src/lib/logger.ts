@@ -89,12 +89,6 @@ export function createLogger(options: LoggerOptions = {}): Logger {
   return loggerOf(state, options.component ?? 'nereid');
 }
 
-/** For tests and tools that must say nothing. */
-export const silentLogger: Logger = createLogger({
-  settings: { isInfo: false, isWarning: false, isError: false },
-  sink: { write: () => {}, flush: () => Promise.resolve(), close: () => Promise.resolve() },
-});
-
 function loggerOf(state: LogState, component: string): Logger {
   function line(letter: LogLetter, text: string): string {
     return formatLogLine(state.settings.format, {

@@ -40,8 +40,6 @@ const DATATYPES: Readonly<Partial<Record<(typeof NAMES)[number], DataType>>> = {
   BFLOAT16: 'BF16',
 };
 
-export const STRING_ELEMENT_TYPE = NAMES.indexOf('STRING');
-
 /** undefined for what the protocol cannot carry: complex, 8-bit and smaller floats, packed integers. */
 export function datatypeOfElementType(elementType: number): DataType | undefined {
   const name = NAMES[elementType];

@@ -128,8 +128,3 @@ export function asArray(value: JsonValue, context: string): JsonArray {
   if (!isArray(value)) throw mistyped('array', context);
   return value;
 }
-
-export function asObject(value: JsonValue, context: string): JsonObject {
-  if (!isObject(value)) throw mistyped('object', context);
-  return value;
-}
