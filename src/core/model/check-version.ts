@@ -5,10 +5,9 @@
 import type { ModelConfig } from '../../domain/model-config.ts';
 import type { InstancePlacement } from '../../instance/instance.ts';
 import { Instance } from '../../instance/instance.ts';
-import { normalizeInstanceGroups } from '../repository/normalize-config.ts';
-import { validateInstanceGroups } from '../repository/validate-config.ts';
 import type { Labels } from './labels.ts';
 import {
+  groupInstances,
   type LoadEnvironment,
   loadMessageOf,
   refuseUnsupported,
@@ -36,8 +35,7 @@ export async function checkVersion(
 ): Promise<CheckedVersion> {
   refuseUnsupported(source.config);
   environment.hostCommandOf(source.config.backend);
-  const grouped = normalizeInstanceGroups(source.config, { gpuCount: environment.gpuIds.length });
-  validateInstanceGroups(grouped, { gpuIds: environment.gpuIds });
+  const grouped = groupInstances(source.config, environment);
   const placements = placementsOf(grouped, environment);
   const [first, ...others] = onePerDevice(placements);
   const tryPlacement = (placement: InstancePlacement | undefined) => {

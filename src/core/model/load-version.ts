@@ -50,8 +50,7 @@ export async function loadVersion(source: VersionSource, environment: LoadEnviro
   const startMs = environment.clock.nowMs();
   refuseUnsupported(source.config);
   const command = environment.hostCommandOf(source.config.backend);
-  const grouped = normalizeInstanceGroups(source.config, { gpuCount: environment.gpuIds.length });
-  validateInstanceGroups(grouped, { gpuIds: environment.gpuIds });
+  const grouped = groupInstances(source.config, environment);
   const link = createLink(source, environment.logger);
   const instances = placementsOf(grouped, environment).map(
     (placement) =>
@@ -86,6 +85,21 @@ export async function loadVersion(source: VersionSource, environment: LoadEnviro
     for (const instance of instances) instance.kill();
     throw thrown;
   }
+}
+
+/**
+ * The config with its instance groups worked out. The bundled ONNX Runtime is a CPU build, so a machine's GPUs are
+ * taken by themselves only when another library is named.
+ */
+export function groupInstances(
+  config: ModelConfig,
+  environment: Pick<LoadEnvironment, 'gpuIds' | 'backendConfigOf'>,
+): ModelConfig {
+  const { gpuIds } = environment;
+  const isAutoGpu = environment.backendConfigOf(config.backend)['library-path'] !== undefined;
+  const grouped = normalizeInstanceGroups(config, { gpuCount: gpuIds.length, isAutoGpu });
+  validateInstanceGroups(grouped, { gpuIds });
+  return grouped;
 }
 
 /** The first instance completes the config; the others start from the finished one, side by side. */

@@ -58,7 +58,7 @@ function groups(text: string, context: InstanceGroupContext) {
 }
 
 test('instance groups: names, kinds and counts', () => {
-  const cpu = { gpuCount: 0 };
+  const cpu = { gpuCount: 0, isAutoGpu: true };
   assert.deepEqual(groups('backend: "onnxruntime"', cpu), ['m KIND_CPU 2 []']);
   assert.deepEqual(groups('backend: "python"', cpu), ['m KIND_CPU 1 []']);
   assert.deepEqual(groups('backend: "onnxruntime" instance_group { kind: KIND_CPU count: 1 }', cpu), [
@@ -71,14 +71,26 @@ test('instance groups: names, kinds and counts', () => {
 });
 
 test('instance groups with GPUs', () => {
-  const two = { gpuCount: 2 };
+  const two = { gpuCount: 2, isAutoGpu: true };
   assert.deepEqual(groups('backend: "onnxruntime"', two), ['m KIND_GPU 1 [0,1]']);
   assert.deepEqual(groups('backend: "onnxruntime" instance_group { gpus: 1 }', two), ['m_0 KIND_GPU 1 [1]']);
   assert.deepEqual(groups('backend: "onnxruntime" instance_group { gpus: 5 }', two), ['m_0 KIND_CPU 2 [5]']);
 });
 
 test('a backend may prefer a kind and a count', () => {
-  const context: InstanceGroupContext = { gpuCount: 1, backendDefaults: { kind: 'KIND_CPU', count: 3 } };
+  const context: InstanceGroupContext = {
+    gpuCount: 1,
+    isAutoGpu: true,
+    backendDefaults: { kind: 'KIND_CPU', count: 3 },
+  };
   assert.deepEqual(groups('backend: "fil"', context), ['m KIND_CPU 3 []']);
   assert.deepEqual(groups('platform: "ensemble" ensemble_scheduling { }', context), []);
+});
+
+test('KIND_AUTO stays on the CPU where the library of the backend is a CPU build', () => {
+  const bundled = { gpuCount: 2, isAutoGpu: false };
+  const config = parseModelConfig('name: "m" backend: "onnxruntime"');
+  assert.equal(normalizeInstanceGroups(config, bundled).instance_group[0]?.kind, 'KIND_CPU');
+  const listed = parseModelConfig('name: "m" backend: "onnxruntime" instance_group [ { gpus: [ 1 ] } ]');
+  assert.equal(normalizeInstanceGroups(listed, bundled).instance_group[0]?.kind, 'KIND_GPU');
 });

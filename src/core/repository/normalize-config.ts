@@ -66,6 +66,8 @@ export interface BackendInstanceDefaults {
 
 export interface InstanceGroupContext {
   readonly gpuCount: number;
+  /** KIND_AUTO without `gpus` means the GPUs: only where the backend's library can use them. */
+  readonly isAutoGpu: boolean;
   readonly backendDefaults?: BackendInstanceDefaults;
 }
 
@@ -98,7 +100,8 @@ function normalizeGroup(
   context: InstanceGroupContext & { backend: string; defaultName: string },
 ): ModelInstanceGroup {
   const { gpuCount, backend } = context;
-  const hasItsGpus = gpuCount > 0 && group.gpus.every((id) => id >= 0 && id < gpuCount);
+  const isGpuWanted = context.isAutoGpu || group.gpus.length > 0;
+  const hasItsGpus = isGpuWanted && gpuCount > 0 && group.gpus.every((id) => id >= 0 && id < gpuCount);
   const kind = group.kind !== 'KIND_AUTO' ? group.kind : hasItsGpus ? 'KIND_GPU' : 'KIND_CPU';
   const takesAllGpus = kind === 'KIND_GPU' && group.gpus.length === 0;
   return {

@@ -17,7 +17,7 @@ function refusalOf(configText: string): StatusError {
     const config = normalizeConfig(completeBackend(given, { modelName: 'm', versionEntries: [] }));
     validateModelConfig(config);
     validateIoConfig(config);
-    validateInstanceGroups(normalizeInstanceGroups(config, { gpuCount: 0 }), { gpuIds: [] });
+    validateInstanceGroups(normalizeInstanceGroups(config, { gpuCount: 0, isAutoGpu: true }), { gpuIds: [] });
   });
 }
 
