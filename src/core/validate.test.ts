@@ -246,7 +246,7 @@ test('a reshape is applied to what the backend sees, variable sizes carried over
   assert.deepEqual(validate(scalar, [input('A', 'INT8', [3, 1], 3)]).sent.inputs[0]!.shape, [3]);
 });
 
-test('of several faults Triton tells the same one: outputs, count, batch, then input by input from the last', () => {
+test('of several faults Triton tells the same one: outputs, count, names, batch, then input by input from the last', () => {
   const badA: InputTensor = { ...A, datatype: 'INT8' };
   const badB: InputTensor = { ...B, datatype: 'INT8' };
   assert.match(refusal(TWO_INPUTS, [badA], { requestedOutputs: ['Q'] }), /unexpected inference output/);
@@ -256,8 +256,9 @@ test('of several faults Triton tells the same one: outputs, count, batch, then i
       { ...badA, shape: [2, 4] },
       { ...B, name: 'X' },
     ]),
-    /batch size does not match/,
+    /unexpected inference input 'X'/,
   );
+  assert.match(refusal(TWO_INPUTS, [{ ...badA, shape: [2, 4] }, B]), /batch size does not match/);
   assert.match(refusal(TWO_INPUTS, [badA, badB]), /input 'B' data-type/);
   assert.match(refusal(TWO_INPUTS, [A, { ...badB, shape: [1, 2, 3] }]), /data-type/);
   assert.match(refusal(TWO_INPUTS, [A, { ...B, shape: [1, 2, 3], byteLength: 1 }]), /unexpected shape/);
