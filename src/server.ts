@@ -103,7 +103,7 @@ export class NereidServer {
     const { http, serverId } = this.#options;
     return {
       catalog: this.#catalog,
-      logger: this.#logger,
+      logger: this.#logger.child('http_server'),
       serverId,
       headerForwardPattern: http.headerForwardPattern,
       inputBytesMax: http.inputBytesMax,
