@@ -152,7 +152,7 @@ describe('clients that go away', { skip: procSkip }, () => {
     await checkNothingLeft(descriptors);
   });
 
-  test('a client that closes its own side counts as gone, as in Triton', async () => {
+  test('a client that closes its own side counts as gone', async () => {
     const before = await cancelledOf('half');
     const connection = new RawConnection(server, { isHalfOpenAllowed: true });
     connection.send(rawInfer('half', identityBody(4)));

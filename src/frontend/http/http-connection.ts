@@ -294,7 +294,7 @@ export class HttpConnection {
     this.#aheadBytes = 0;
   }
 
-  /** A client that closes its side counts as gone, as in Triton. */
+  /** A client that closes its side counts as gone: it cannot be told from one that has closed (docs/parity.md). */
   #onEnd(): void {
     if (this.#isLast) return;
     if (this.isIdle) this.#end();
