@@ -7,13 +7,19 @@ import { ModelControl } from './core/control.ts';
 import { infer } from './core/infer.ts';
 import type { LoadEnvironment } from './core/model/load-version.ts';
 import { Catalog } from './core/repository/catalog.ts';
+import { SharedMemory } from './core/shm/shared-memory.ts';
 import { MetricsRegistry } from './core/stats/metrics-registry.ts';
 import { addSystemMetrics } from './core/stats/system-metrics.ts';
-import { HTTP_CLOSE_MS_MAX } from './domain/limits.ts';
+import { TraceControl } from './core/trace/trace-control.ts';
+import { FRONTEND_CLOSE_MS_MAX } from './domain/limits.ts';
 import { internal, invalidArgument, unavailable } from './domain/status.ts';
+import { type GrpcFrontend, startGrpcFrontend } from './frontend/grpc/grpc-server.ts';
+import { HTTP2_DEFAULTS } from './frontend/grpc/http2/http2-types.ts';
+import type { GrpcServices } from './frontend/grpc/services.ts';
 import { type HttpFrontend, startHttpFrontend } from './frontend/http/http-server.ts';
 import type { HttpServices } from './frontend/http/services.ts';
 import { type MetricsFrontend, startMetricsFrontend } from './frontend/metrics/metrics-server.ts';
+import type { ServerServices } from './frontend/services.ts';
 import { hostCommandOf } from './host-command.ts';
 import { systemClock } from './lib/clock.ts';
 import { usableCoreCount } from './lib/core-count.ts';
@@ -37,13 +43,25 @@ export class NereidServer {
   readonly #registry = new MetricsRegistry(systemClock);
   readonly #catalog = new Catalog();
   readonly #control: ModelControl;
+  readonly #sharedMemory: SharedMemory;
+  readonly #trace: TraceControl;
   #phase: Phase = 'starting';
   #http: HttpFrontend | undefined;
+  #grpc: GrpcFrontend | undefined;
   #metrics: MetricsFrontend | undefined;
 
   constructor(options: ServerOptions, logger: Logger) {
     this.#options = options;
     this.#logger = logger;
+    this.#sharedMemory = new SharedMemory({
+      isAllowed: options.isClientShmAllowed,
+      allowedPrefixes: options.shmPrefixes,
+      hasGpu: findGpus().length > 0,
+    });
+    this.#trace = new TraceControl(options.trace, {
+      logger: logger.child('tracer'),
+      hasModel: (name) => this.#catalog.readyVersions(name).length > 0,
+    });
     const { repository } = options;
     this.#control = new ModelControl({
       paths: repository.paths,
@@ -84,7 +102,11 @@ export class NereidServer {
     const { http, grpc, metrics } = this.#options;
     const log = this.#logger.child('http_server');
     if (grpc.isAllowed) {
-      log.warn(`gRPC is not served by this version yet; nothing listens on ${grpc.address}:${grpc.port}`);
+      const http2 = { ...HTTP2_DEFAULTS, ...grpc };
+      this.#grpc = await startGrpcFrontend(this.#grpcServices(), { ...grpc, tls: grpc.ssl, http2 });
+      this.#logger
+        .child('grpc_server')
+        .info(`Started GRPCInferenceService at ${grpc.address}:${this.#grpc.port}`);
     }
     if (http.isAllowed) {
       this.#http = await startHttpFrontend(this.#httpServices(), http);
@@ -100,16 +122,31 @@ export class NereidServer {
   }
 
   #httpServices(): HttpServices {
-    const { http, serverId } = this.#options;
+    const { headerForwardPattern, inputBytesMax, restrictedApis } = this.#options.http;
+    return { ...this.#services('http_server'), headerForwardPattern, inputBytesMax, restrictedApis };
+  }
+
+  #grpcServices(): GrpcServices {
+    const { headerForwardPattern, restrictedProtocols, compressionLevel, responsePoolMax } =
+      this.#options.grpc;
+    return {
+      ...this.#services('grpc_server'),
+      headerForwardPattern,
+      restrictedProtocols,
+      compressionLevel,
+      responsePoolMax,
+      isStopping: () => this.#phase === 'exiting',
+    };
+  }
+
+  #services(component: string): ServerServices {
     return {
       catalog: this.#catalog,
-      logger: this.#logger.child('http_server'),
-      serverId,
-      headerForwardPattern: http.headerForwardPattern,
-      inputBytesMax: http.inputBytesMax,
-      restrictedApis: http.restrictedApis,
-      infer: (target, request, sink, cancellation) =>
-        infer(this.#catalog, target, request, sink, cancellation),
+      logger: this.#logger.child(component),
+      serverId: this.#options.serverId,
+      sharedMemory: this.#sharedMemory,
+      trace: this.#trace,
+      infer: (target, call) => infer(this.#catalog, target, call),
       isLive: () => this.#isLive(),
       isReady: () => this.#isLive() && this.#isReady(),
       index: (isReadyOnly) => this.#control.index(isReadyOnly),
@@ -146,6 +183,8 @@ export class NereidServer {
     clearInterval(look);
     if (!isClean) this.#logger.error('Exit timeout expired. Exiting immediately.');
     this.abandon();
+    await this.#trace.close();
+    this.#sharedMemory.close();
     await this.#control.cleanUp();
     return isClean;
   }
@@ -153,7 +192,8 @@ export class NereidServer {
   async #drain(): Promise<void> {
     const models = this.#catalog.models();
     await Promise.all(models.map((model) => model.unload()));
-    await Promise.race([this.#http?.close(), sleep(HTTP_CLOSE_MS_MAX)]);
+    const closed = Promise.all([this.#http?.close(), this.#grpc?.close()]);
+    await Promise.race([closed, sleep(FRONTEND_CLOSE_MS_MAX)]);
   }
 
   #logOpen(deadlineMs: number): void {
@@ -172,6 +212,7 @@ export class NereidServer {
     this.#phase = 'exiting';
     for (const model of this.#catalog.models()) model.abandon(unavailable('Server exiting'));
     this.#http?.destroy();
+    this.#grpc?.destroy();
     this.#metrics?.close();
   }
 }

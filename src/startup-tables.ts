@@ -2,7 +2,7 @@
 
 import type { ServerOptions } from './cli/options.ts';
 import type { IndexRow } from './core/repository/catalog.ts';
-import { TRITON_VERSION } from './frontend/http/endpoints.ts';
+import { TRITON_VERSION } from './frontend/services.ts';
 import type { Logger } from './lib/logger.ts';
 
 const MODE_NAMES = { none: 'MODE_NONE', poll: 'MODE_POLL', explicit: 'MODE_EXPLICIT' } as const;

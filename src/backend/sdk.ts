@@ -40,6 +40,8 @@ export interface LoadContext {
 export interface BackendModel {
   /** The config with what the backend completed: max_batch_size, input, output, dynamic_batching, decoupled. */
   readonly config: ModelConfig;
+  /** True: requests come with their `info`. */
+  readonly isRequestInfoWanted?: boolean;
   /** Called once, with the config the server has normalised and validated. */
   start(config: ModelConfig): Promise<BackendInstance>;
 }
@@ -60,6 +62,8 @@ export interface ExecuteRequest {
   readonly inputs: readonly ExecuteInput[];
   /** Indexes into config.output; empty means all. */
   readonly requestedOutputs: readonly number[];
+  /** JSON (docs/host-protocol.md, request info); undefined unless the model asked for it. */
+  readonly info?: Buffer | undefined;
 }
 
 export interface ExecuteInput {
@@ -79,9 +83,24 @@ export interface ExecuteOutput {
   readonly data: Buffer;
 }
 
+/** The result of a request that is answered through its sender, during the execution or after it. */
+export const BY_SENDER = Symbol('answered by its sender');
+
+export type ExecuteResult = readonly ExecuteOutput[] | StatusError | typeof BY_SENDER;
+
+/** Answers one request any number of times, as decoupled models do. The bytes may be reused when `send` returns. */
+export interface ResponseSender {
+  readonly isCancelled: boolean;
+  /** The client reads too slowly; resolves when it has caught up or gone. */
+  whenRoom(): Promise<void>;
+  send(response: readonly ExecuteOutput[] | StatusError, isFinal: boolean): void;
+  /** The end without another response. */
+  finish(): void;
+}
+
 export interface ExecuteReply {
   /** One per request, in the order of the batch. */
-  readonly results: readonly (readonly ExecuteOutput[] | StatusError)[];
+  readonly results: readonly ExecuteResult[];
   readonly computeInputNs: number;
   readonly computeInferNs: number;
   readonly computeOutputNs: number;
@@ -91,7 +110,10 @@ export interface ExecuteReply {
 
 export interface BackendInstance {
   /** Never called again before it has answered. A synchronous answer is the fast path. */
-  execute(batch: ExecuteBatch): ExecuteReply | Promise<ExecuteReply>;
+  execute(
+    batch: ExecuteBatch,
+    senderOf: (request: number) => ResponseSender,
+  ): ExecuteReply | Promise<ExecuteReply>;
   /** The requests of this batch are no longer wanted; the backend may stop early and fail them CANCELLED. */
   cancel(batchId: number): void;
   close(): void;

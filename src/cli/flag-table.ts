@@ -12,7 +12,6 @@ const PER_GPU: Extra = {
   inert: 'memory pools are not used',
 };
 const NO_PLUGINS: Extra = { inert: 'backends and caches are part of the server, no libraries are loaded' };
-const NO_TRACE: Extra = { inert: 'settings are kept and reported, but no trace is written yet' };
 const NO_CACHE: Extra = { inert: 'the response cache is not available yet' };
 const NO_LIMITER: Extra = { inert: 'the rate limiter is not available yet' };
 const OLD_TRACE = 'Deprecated: use --trace-config.';
@@ -97,10 +96,13 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
   {
     title: 'Tracing',
     flags: [
-      row('trace-config', 'string', '', 'mode, level, rate, count, triton,file or triton,log-frequency.', {
-        ...SETTING,
-        ...NO_TRACE,
-      }),
+      row(
+        'trace-config',
+        'string',
+        '',
+        'mode, level, rate, count, triton,file, triton,log-frequency, opentelemetry,url or opentelemetry,resource.',
+        SETTING,
+      ),
     ],
   },
   {
@@ -159,6 +161,14 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         inert: 'memory of devices is not watched',
       }),
       row('allow-client-shm', 'boolean', 'true', 'Let clients register shared memory.'),
+      row(
+        'shared-memory-allow',
+        'string',
+        '',
+        'Only keys that begin with one of these prefixes can be registered. The default is every key but those ' +
+          'of other programs.',
+        { isRepeatable: true, argument: '<prefix>[,<prefix>...]' },
+      ),
     ],
   },
   {
@@ -169,11 +179,11 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
         min: 0,
         ...NO_CACHE,
       }),
-      row('trace-file', 'string', '', OLD_TRACE, NO_TRACE),
-      row('trace-level', 'string', '', OLD_TRACE, { isRepeatable: true, ...NO_TRACE }),
-      row('trace-rate', 'integer', '1000', OLD_TRACE, { min: 0, ...NO_TRACE }),
-      row('trace-count', 'integer', '-1', OLD_TRACE, NO_TRACE),
-      row('trace-log-frequency', 'integer', '0', OLD_TRACE, { min: 0, ...NO_TRACE }),
+      row('trace-file', 'string', '', OLD_TRACE),
+      row('trace-level', 'string', '', OLD_TRACE, { isRepeatable: true }),
+      row('trace-rate', 'integer', '1000', OLD_TRACE, { min: 0 }),
+      row('trace-count', 'integer', '-1', OLD_TRACE),
+      row('trace-log-frequency', 'integer', '0', OLD_TRACE, { min: 0 }),
     ],
   },
 ];

@@ -2,6 +2,7 @@
 // parse-flags.ts; server.ts reads it and nothing below it does.
 
 import type { MetricsConfig } from '../domain/metrics-config.ts';
+import type { TraceOptions } from '../domain/trace-options.ts';
 import type { LogSettings } from '../lib/logger.ts';
 
 export const RESTRICTED_CATEGORIES = [
@@ -39,6 +40,8 @@ export interface HttpOptions extends ListenOptions {
   readonly headerForwardPattern: RegExp | undefined;
   readonly inputBytesMax: number;
   readonly restrictedApis: RestrictedApis;
+  /** Undefined: plain HTTP. */
+  readonly ssl: SslOptions | undefined;
 }
 
 export interface GrpcOptions extends ListenOptions {
@@ -46,8 +49,9 @@ export interface GrpcOptions extends ListenOptions {
   readonly headerForwardPattern: RegExp | undefined;
   /** Header names have the prefix `triton-grpc-protocol-`. */
   readonly restrictedProtocols: RestrictedApis;
-  readonly ssl: GrpcSslOptions | undefined;
+  readonly ssl: SslOptions | undefined;
   readonly compressionLevel: 'none' | 'low' | 'medium' | 'high';
+  readonly responsePoolMax: number;
   readonly keepaliveTimeMs: number;
   readonly keepaliveTimeoutMs: number;
   readonly isKeepaliveWithoutCalls: boolean;
@@ -59,7 +63,7 @@ export interface GrpcOptions extends ListenOptions {
   readonly connectionAgeGraceMs: number | undefined;
 }
 
-export interface GrpcSslOptions {
+export interface SslOptions {
   readonly isMutual: boolean;
   readonly serverCert: string;
   readonly serverKey: string;
@@ -92,21 +96,6 @@ export interface RepositoryOptions {
   readonly loadRetryCount: number;
 }
 
-export type TraceLevel = 'TIMESTAMPS' | 'TENSORS';
-
-export interface TraceOptions {
-  readonly mode: 'triton' | 'opentelemetry';
-  /** Empty: off. */
-  readonly levels: readonly TraceLevel[];
-  readonly rate: number;
-  /** -1 is without limit. */
-  readonly count: number;
-  readonly file: string;
-  readonly logFrequency: number;
-  /** Settings of the opentelemetry mode, as given. */
-  readonly opentelemetry: Readonly<Record<string, string>>;
-}
-
 export interface RateLimitResource {
   readonly name: string;
   readonly count: number;
@@ -135,6 +124,8 @@ export interface ServerOptions {
   readonly rateLimit: RateLimitOptions;
   readonly pinnedPoolBytes: number;
   readonly isClientShmAllowed: boolean;
+  /** Without leading slashes. Undefined: every key but those of other programs. */
+  readonly shmPrefixes: readonly string[] | undefined;
   /** Lines for the log: deprecated flags, flags without effect. */
   readonly warnings: readonly string[];
 }

@@ -45,6 +45,7 @@ test('without flags everything has the default of Triton', () => {
     headerForwardPattern: undefined,
     inputBytesMax: 67_108_864,
     restrictedApis: new Map(),
+    ssl: undefined,
   });
   assert.equal(options.grpc.isAllowed, true);
   assert.equal(options.grpc.port, 8001);
@@ -67,7 +68,7 @@ test('without flags everything has the default of Triton', () => {
     count: -1,
     file: '',
     logFrequency: 0,
-    opentelemetry: {},
+    opentelemetry: [],
   });
   assert.equal(options.pinnedPoolBytes, 268_435_456);
   assert.deepEqual(options.warnings, []);
@@ -202,6 +203,15 @@ test('restricted APIs become a map by category', () => {
   );
 });
 
+test('prefixes of shared memory add up, without their slashes', () => {
+  assert.equal(parse().shmPrefixes, undefined);
+  const options = parse('--shared-memory-allow=/a,b_', '--shared-memory-allow=c');
+  assert.deepEqual(options.shmPrefixes, ['a', 'b_', 'c']);
+  for (const wrong of ['', '/', 'a,,b']) {
+    assert.match(refusal(`--shared-memory-allow=${wrong}`), /without empty prefixes/);
+  }
+});
+
 test('a header pattern matches anywhere and ignores case unless told', () => {
   const pattern = (text: string) => parse(`--http-header-forward-pattern=${text}`).http.headerForwardPattern!;
   assert.ok(pattern('my_').test('X-MY_header'));
@@ -288,4 +298,16 @@ test('flags without effect are named once each', () => {
   assert.equal(warnings.length, 2);
   assert.match(warnings[0]!, /^--http-thread-count is accepted but has no effect: /);
   assert.match(warnings[1]!, /'--strict-model-config' has been deprecated!/);
+});
+
+test('TLS is asked for by listener; mutual TLS is TLS too', () => {
+  const http = ['--http-use-ssl=true', '--http-server-cert=c.pem', '--http-server-key=k.pem'];
+  const options = parse(...http, '--grpc-use-ssl-mutual=1', '--grpc-root-cert=r.pem');
+  assert.deepEqual(options.http.ssl, {
+    isMutual: false,
+    serverCert: 'c.pem',
+    serverKey: 'k.pem',
+    rootCert: '',
+  });
+  assert.deepEqual(options.grpc.ssl, { isMutual: true, serverCert: '', serverKey: '', rootCert: 'r.pem' });
 });

@@ -6,13 +6,13 @@ import { type FlagValues, parseFlagValues } from './flag-values.ts';
 import { findFlag } from './flags.ts';
 import type {
   GrpcOptions,
-  GrpcSslOptions,
   HttpOptions,
   ListenOptions,
   MetricsOptions,
   ModelControlMode,
   RepositoryOptions,
   ServerOptions,
+  SslOptions,
 } from './options.ts';
 import {
   groupSettings,
@@ -22,6 +22,7 @@ import {
   parseResource,
   parseRestricted,
   parseSetting,
+  parseShmPrefixes,
 } from './setting-values.ts';
 import { traceOptions } from './trace-flags.ts';
 import { badOption, UsageError } from './usage-error.ts';
@@ -51,6 +52,7 @@ export function parseFlags(argv: readonly string[]): ServerOptions {
     },
     pinnedPoolBytes: values.number('pinned-memory-pool-byte-size'),
     isClientShmAllowed: values.boolean('allow-client-shm'),
+    shmPrefixes: parseShmPrefixes(values.texts('shared-memory-allow')),
     warnings: warningsOf(values),
   };
   checkPorts(options);
@@ -95,6 +97,7 @@ function httpOptions(values: FlagValues): HttpOptions {
       what: 'api',
       headerPrefix: '',
     }),
+    ssl: sslOptions(values, 'http'),
   };
 }
 
@@ -114,10 +117,11 @@ function grpcOptions(values: FlagValues): GrpcOptions {
       what: 'protocol',
       headerPrefix: GRPC_RESTRICTED_PREFIX,
     }),
-    ssl: sslOptions(values),
+    ssl: sslOptions(values, 'grpc'),
     compressionLevel: values
       .text('grpc-infer-response-compression-level')
       .toLowerCase() as GrpcOptions['compressionLevel'],
+    responsePoolMax: values.number('grpc-max-response-pool-size'),
     keepaliveTimeMs: values.number('grpc-keepalive-time'),
     keepaliveTimeoutMs: values.number('grpc-keepalive-timeout'),
     isKeepaliveWithoutCalls: values.boolean('grpc-keepalive-permit-without-calls'),
@@ -130,14 +134,14 @@ function grpcOptions(values: FlagValues): GrpcOptions {
 }
 
 /** Asking for mutual TLS asks for TLS. */
-function sslOptions(values: FlagValues): GrpcSslOptions | undefined {
-  const isMutual = values.boolean('grpc-use-ssl-mutual');
-  if (!isMutual && !values.boolean('grpc-use-ssl')) return undefined;
+function sslOptions(values: FlagValues, listener: 'http' | 'grpc'): SslOptions | undefined {
+  const isMutual = values.boolean(`${listener}-use-ssl-mutual`);
+  if (!isMutual && !values.boolean(`${listener}-use-ssl`)) return undefined;
   return {
     isMutual,
-    serverCert: values.text('grpc-server-cert'),
-    serverKey: values.text('grpc-server-key'),
-    rootCert: values.text('grpc-root-cert'),
+    serverCert: values.text(`${listener}-server-cert`),
+    serverKey: values.text(`${listener}-server-key`),
+    rootCert: values.text(`${listener}-root-cert`),
   };
 }
 

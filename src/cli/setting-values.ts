@@ -193,3 +193,16 @@ export function parsePattern(flag: string, text: string): RegExp | undefined {
     );
   }
 }
+
+/** `<prefix>[,<prefix>…]`; undefined when the flag is absent. A prefix of nothing would allow every key. */
+export function parseShmPrefixes(texts: readonly string[]): readonly string[] | undefined {
+  if (texts.length === 0) return undefined;
+  const prefixes = texts.flatMap((text) => text.split(',')).map((text) => text.replace(/^\/+/, ''));
+  if (prefixes.includes('')) {
+    throw badOption(
+      'shared-memory-allow',
+      `--shared-memory-allow option format is '<prefix>[,<prefix>...]' without empty prefixes. Got ${texts.join(' ')}`,
+    );
+  }
+  return prefixes;
+}

@@ -1,18 +1,26 @@
 // The trace settings of the command line: --trace-config and the five flags it replaced.
 // Called by parse-flags.ts; the two ways cannot be mixed.
 
+import type { TraceLevel, TraceMode, TraceOptions } from '../domain/trace-options.ts';
 import type { FlagValues } from './flag-values.ts';
-import type { TraceLevel, TraceOptions } from './options.ts';
 import { parseInteger, parseSetting, type Setting } from './setting-values.ts';
 import { badOption, UsageError } from './usage-error.ts';
 
 const OLD_FLAGS = ['trace-file', 'trace-level', 'trace-rate', 'trace-count', 'trace-log-frequency'] as const;
 
+/** The batch span processor: spans that wait, milliseconds between two exports, spans in one. */
+const BATCH_DEFAULTS: Readonly<Record<string, string>> = {
+  bsp_max_queue_size: '2048',
+  bsp_schedule_delay: '5000',
+  bsp_max_export_batch_size: '512',
+};
+const UINT32_MAX = 2 ** 32 - 1;
+
 export function traceOptions(values: FlagValues): TraceOptions {
   const settings = values
     .texts('trace-config')
-    .map((text) => parseSetting('trace-config', text, 'trace mode'));
-  for (const { name } of settings) if (name !== '') parseMode(name, 'trace-config');
+    .map((text) => parseSetting('trace-config', text, 'trace mode'))
+    .map((setting) => ({ ...setting, name: setting.name && parseMode(setting.name, 'trace-config') }));
   const old = OLD_FLAGS.find((flag) => values.has(flag));
   if (old !== undefined && settings.length > 0) {
     throw new UsageError(
@@ -31,16 +39,40 @@ function fromSettings(settings: readonly Setting[]): TraceOptions {
     return value === undefined ? fallback : parseInteger(`trace-config ${place}`, value);
   };
   const levels = settings.filter(({ name, key }) => name === '' && key === 'level').map(({ value }) => value);
-  const forOpentelemetry = settings.filter(({ name }) => name === 'opentelemetry');
+  const mode = parseMode(last('', 'mode') ?? 'triton', 'trace-config mode');
   return {
-    mode: parseMode(last('', 'mode') ?? 'triton', 'trace-config mode'),
+    mode,
     levels: parseLevels(levels, 'trace-config level'),
     rate: integer('', 'rate', 1000),
     count: integer('', 'count', -1),
     file: last('triton', 'file') ?? '',
     logFrequency: integer('triton', 'log-frequency', 0),
-    opentelemetry: Object.fromEntries(forOpentelemetry.map(({ key, value }) => [key, value])),
+    opentelemetry: mode === 'opentelemetry' ? opentelemetrySettings(settings) : [],
   };
+}
+
+/** Those given, then the batch processor's from the environment or with their defaults, as Triton lists them. */
+function opentelemetrySettings(settings: readonly Setting[]): TraceOptions['opentelemetry'] {
+  const given = settings
+    .filter(({ name }) => name === 'opentelemetry')
+    .map(({ key, value }): [string, string] => [
+      key,
+      key in BATCH_DEFAULTS ? unsignedText(`trace-config opentelemetry,${key}`, value) : value,
+    ]);
+  const missing = Object.entries(BATCH_DEFAULTS).filter(([key]) => !given.some(([other]) => other === key));
+  return [
+    ...given,
+    ...missing.map(([key, fallback]): [string, string] => {
+      const variable = `OTEL_${key.toUpperCase()}`;
+      return [key, unsignedText(variable, process.env[variable] ?? fallback)];
+    }),
+  ];
+}
+
+function unsignedText(flag: string, text: string): string {
+  const value = parseInteger(flag, text);
+  if (value < 0 || value > UINT32_MAX) throw badOption(flag, `Invalid option value. Got ${text}`);
+  return String(value);
 }
 
 function fromOldFlags(values: FlagValues): TraceOptions {
@@ -51,11 +83,11 @@ function fromOldFlags(values: FlagValues): TraceOptions {
     count: values.number('trace-count'),
     file: values.text('trace-file'),
     logFrequency: values.number('trace-log-frequency'),
-    opentelemetry: {},
+    opentelemetry: [],
   };
 }
 
-function parseMode(text: string, flag: string): TraceOptions['mode'] {
+function parseMode(text: string, flag: string): TraceMode {
   const mode = text.toLowerCase();
   if (mode === 'triton' || mode === 'opentelemetry') return mode;
   throw badOption(

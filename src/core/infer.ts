@@ -2,6 +2,7 @@
 // No branch by protocol; every frontend calls this.
 
 import type { InferRequest, ResponseSink } from '../domain/request.ts';
+import type { RequestTrace } from '../domain/request-trace.ts';
 import type { Cancellation } from '../lib/cancellation.ts';
 import type { Catalog } from './repository/catalog.ts';
 
@@ -11,13 +12,16 @@ export interface InferTarget {
   readonly version: number;
 }
 
+export interface InferCall {
+  readonly request: InferRequest;
+  readonly sink: ResponseSink;
+  /** Undefined when the caller cannot go away. */
+  readonly cancellation: Cancellation | undefined;
+  /** Undefined when this request is not traced. */
+  readonly trace: RequestTrace | undefined;
+}
+
 /** Throws a StatusError when the request is refused; otherwise the sink gets exactly one end. */
-export function infer(
-  catalog: Catalog,
-  target: InferTarget,
-  request: InferRequest,
-  sink: ResponseSink,
-  cancellation: Cancellation | undefined,
-): void {
-  catalog.find(target.model, target.version).infer(request, sink, cancellation);
+export function infer(catalog: Catalog, target: InferTarget, call: InferCall): void {
+  catalog.find(target.model, target.version).infer(call);
 }

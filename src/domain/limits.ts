@@ -13,7 +13,7 @@ export const HTTP_HEAD_MS_MAX = 60_000;
 export const HTTP_REQUEST_MS_MAX = 600_000;
 
 /** At exit the last answers have this long to leave; a client that sends or reads nothing does not hold the server. */
-export const HTTP_CLOSE_MS_MAX = 2_000;
+export const FRONTEND_CLOSE_MS_MAX = 2_000;
 
 /** Request line and headers; Node allows 16 KiB too. */
 export const HTTP_HEAD_BYTES_MAX = 16 * 1024;
@@ -63,3 +63,33 @@ export const RESTART_ATTEMPTS_MAX = 5;
 
 /** Class results are for labels, not for whole tensors; as in newer Triton. */
 export const CLASSIFICATION_ELEMENTS_MAX = 1_000_000;
+
+/**
+ * Batches of one instance whose execution is over but whose decoupled requests still send responses. A host that
+ * answers later than it executes could otherwise take in the whole queue.
+ */
+export const OPEN_BATCHES_PER_INSTANCE_MAX = 1024;
+
+/** Registered shared-memory regions; each holds a file descriptor until it is unregistered. */
+export const SHM_REGIONS_MAX = 4096;
+
+/** Bytes that are being read from regions at one time, over all requests; a sparse region costs its maker nothing. */
+export const SHM_READING_BYTES_MAX = 4 * 1024 * 1024 * 1024;
+
+/** A tensor up to this is copied from or to a region at once: cheaper than a round through the thread pool. */
+export const SHM_INLINE_BYTES_MAX = 256 * 1024;
+
+/** One step of a larger copy, so that it does not keep a thread of the pool from the others. */
+export const SHM_STEP_BYTES_MAX = 8 * 1024 * 1024;
+
+/** One buffer of a tensor read from a region, below what a Buffer can hold. */
+export const SHM_BUFFER_BYTES_MAX = 1024 * 1024 * 1024;
+
+/** One gRPC message; the limit of protobuf, and Triton's. */
+export const GRPC_MESSAGE_BYTES_MAX = 2 ** 31 - 1;
+
+/** Answers of one gRPC stream that wait for its client, before decoupled models are asked to pause. */
+export const GRPC_QUEUED_BYTES_MAX = 1024 * 1024;
+
+/** Requests of one gRPC stream that are not yet answered; more are not read until some are. */
+export const GRPC_STREAM_REQUESTS_MAX = 1024;

@@ -1,7 +1,17 @@
 // What a protobuf message looks like, as data: the words in which model-config-schema.ts is written.
 // Read by schema-driven parsers, printers and codecs; it knows no particular message.
 
-export type ScalarType = 'string' | 'bool' | 'int32' | 'int64' | 'uint32' | 'uint64' | 'float' | 'double';
+/** `bytes` is for messages of gRPC alone; ModelConfig has none. */
+export type ScalarType =
+  | 'string'
+  | 'bytes'
+  | 'bool'
+  | 'int32'
+  | 'int64'
+  | 'uint32'
+  | 'uint64'
+  | 'float'
+  | 'double';
 
 /** What one value is: a scalar, or an enum or message by its name within the package. */
 export interface ValueSchema {

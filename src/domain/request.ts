@@ -23,8 +23,8 @@ export interface InferRequest {
   /** SEQUENCE_START | SEQUENCE_END */
   readonly sequenceFlags: number;
   readonly priority: number;
-  /** Microseconds; 0 means the model's own timeout. */
-  readonly timeoutUs: number;
+  /** Microseconds; 0 means the model's own timeout. A bigint only where a number would not be exact. */
+  readonly timeoutUs: number | bigint;
   /** A raw binary request: the body was the one input's bytes and the shape was deduced. */
   readonly isRaw: boolean;
 }
@@ -38,11 +38,17 @@ export interface InferResponse {
 }
 
 /**
- * Where the answers of one request go: any number of `send`, then exactly one of `finish` and `fail`.
- * One interface for unary, decoupled and token streams.
+ * Where the answers of one request go: any number of `send` and `sendError`, then exactly one of `finish` and
+ * `fail`. One interface for unary, decoupled and token streams. `send` and `sendError` return false when the
+ * client reads too slowly to take more for now; `onRoom`, set by the core, is called once it has caught up. A
+ * sender that goes on all the same is not refused.
  */
 export interface ResponseSink {
-  send(response: InferResponse): void;
+  /** `isFinal` when the model said with this response that no other follows; `finish` still comes. */
+  send(response: InferResponse, isFinal: boolean): boolean;
+  /** One response of a decoupled model failed and the model goes on. */
+  sendError(error: StatusError, isFinal: boolean): boolean;
   finish(): void;
   fail(error: StatusError): void;
+  onRoom?: (() => void) | undefined;
 }

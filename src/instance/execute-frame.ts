@@ -3,6 +3,7 @@
 //   u32 batch id │ u32 requests │ per request:
 //     u16 inputs │ per input its range (tensor-range.ts)
 //     u16 requested outputs │ u16 index …
+//     u32 bytes │ request info as JSON, only for hosts that want it
 //
 // In the payload the bytes of one input lie request after request without a gap, each input starting at a
 // multiple of 64, so a host that batches need not gather.
@@ -23,7 +24,11 @@ export interface SentInput {
 export interface SentRequest {
   readonly inputs: readonly SentInput[];
   readonly requestedOutputs: readonly number[];
+  /** JSON for hosts that want to know more of a request than its tensors. */
+  readonly info?: Buffer | undefined;
 }
+
+const NO_INFO = Buffer.alloc(0);
 
 export function encodeExecuteFrame(batchId: number, requests: readonly SentRequest[]): Buffer[] {
   const { offsets, payloadBytes } = layOut(requests);
@@ -61,7 +66,7 @@ function layOut(requests: readonly SentRequest[]): { offsets: number[][]; payloa
 function headerBytesOf(requests: readonly SentRequest[]): number {
   let bytes = 8;
   for (const request of requests) {
-    bytes += 4 + request.requestedOutputs.length * 2;
+    bytes += 8 + request.requestedOutputs.length * 2 + (request.info?.length ?? 0);
     for (const input of request.inputs) bytes += rangeBytesOf(input.shape);
   }
   return bytes;
@@ -84,6 +89,9 @@ function writeHeader(
     }
     at = head.writeUInt16LE(request.requestedOutputs.length, at);
     for (const index of request.requestedOutputs) at = head.writeUInt16LE(index, at);
+    const info = request.info ?? NO_INFO;
+    at = head.writeUInt32LE(info.length, at);
+    at += info.copy(head, at);
   }
 }
 
@@ -120,7 +128,10 @@ export function decodeExecuteFrame(header: Buffer, payload: Buffer): ExecuteBatc
     const requestedOutputs: number[] = [];
     for (let o = 0; o < outputCount; o++, cursor.at += 2)
       requestedOutputs.push(header.readUInt16LE(cursor.at));
-    requests.push({ inputs, requestedOutputs });
+    const infoBytes = header.readUInt32LE(cursor.at);
+    const info = infoBytes === 0 ? undefined : header.subarray(cursor.at + 4, cursor.at + 4 + infoBytes);
+    cursor.at += 4 + infoBytes;
+    requests.push({ inputs, requestedOutputs, info });
   }
   return { id, payload, requests };
 }

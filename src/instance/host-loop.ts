@@ -1,6 +1,7 @@
 // The life of a host process: hello, load, start, then execute until the socket closes. Called by src/host.ts.
 // One batch runs at a time; later ones wait in arrival order. When the server goes away, so does the host.
 
+import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import type { Backend, BackendInstance, BackendModel, ExecuteBatch, ExecuteReply } from '../backend/sdk.ts';
 import { StatusError, unavailable } from '../domain/status.ts';
@@ -9,9 +10,11 @@ import { type Frame, FrameReader } from './frame-reader.ts';
 import {
   type CancelMessage,
   encodeControlFrame,
+  type FlowMessage,
   FRAME_CANCEL,
   FRAME_EXECUTE,
   FRAME_FAILED,
+  FRAME_FLOW,
   FRAME_HELLO,
   FRAME_LOAD,
   FRAME_LOADED,
@@ -27,6 +30,7 @@ import {
   PROTOCOL_VERSION,
   type StartMessage,
 } from './protocol.ts';
+import { RequestSenders } from './request-senders.ts';
 import { encodeResponseFrame } from './response-frame.ts';
 
 const EMPTY_PAYLOAD = Buffer.alloc(0);
@@ -45,15 +49,28 @@ export function runHost(options: HostOptions): void {
 class HostLoop {
   readonly #options: HostOptions;
   readonly #socket: Socket;
+  readonly #senders: RequestSenders;
   readonly #waiting: ExecuteBatch[] = [];
-  readonly #cancelled = new Set<number>();
+  /** By batch that waits or runs: the requests nobody waits for any more. */
+  readonly #cancelled = new Map<number, Set<number>>();
   #model: BackendModel | undefined;
   #instance: BackendInstance | undefined;
-  #runningId: number | undefined;
+  #running: ExecuteBatch | undefined;
+  #drained: Promise<void> | undefined;
 
   constructor(options: HostOptions) {
     this.#options = options;
     this.#socket = options.socket;
+    this.#senders = new RequestSenders({
+      write: (parts) => this.#write(parts),
+      whenDrained: () => {
+        if (!this.#socket.writableNeedDrain) return undefined;
+        this.#drained ??= once(this.#socket, 'drain').then(() => {
+          this.#drained = undefined;
+        });
+        return this.#drained;
+      },
+    });
   }
 
   run(): void {
@@ -77,7 +94,7 @@ class HostLoop {
     switch (frame.type) {
       case FRAME_EXECUTE:
         this.#waiting.push(decodeExecuteFrame(frame.header, frame.payload[0] ?? EMPTY_PAYLOAD));
-        if (this.#runningId === undefined) this.#runWaiting();
+        if (this.#running === undefined) this.#runWaiting();
         return;
       case FRAME_LOAD:
         void this.#load(JSON.parse(frame.header.toString()) as LoadMessage);
@@ -86,8 +103,13 @@ class HostLoop {
         void this.#start(JSON.parse(frame.header.toString()) as StartMessage);
         return;
       case FRAME_CANCEL:
-        this.#cancel((JSON.parse(frame.header.toString()) as CancelMessage).batchId);
+        this.#cancel(JSON.parse(frame.header.toString()) as CancelMessage);
         return;
+      case FRAME_FLOW: {
+        const { batchId, request, isPaused } = JSON.parse(frame.header.toString()) as FlowMessage;
+        this.#senders.setPaused(batchId, request, isPaused);
+        return;
+      }
       case FRAME_PING:
         this.#send(FRAME_PONG);
         return;
@@ -112,7 +134,8 @@ class HostLoop {
         ...message,
         log: (level, text) => this.#log({ level, message: text }),
       });
-      this.#send(FRAME_LOADED, { config: this.#model.config });
+      const { config, isRequestInfoWanted = false } = this.#model;
+      this.#send(FRAME_LOADED, { config, isRequestInfoWanted });
     } catch (thrown) {
       this.#fail(thrown);
     }
@@ -133,61 +156,73 @@ class HostLoop {
     this.#send(FRAME_FAILED, { code: error.code, message: error.message });
   }
 
-  #cancel(batchId: number): void {
-    if (batchId === this.#runningId) this.#instance?.cancel(batchId);
-    else if (this.#waiting.some((batch) => batch.id === batchId)) this.#cancelled.add(batchId);
+  /** A batch is stopped when nobody waits for any of its requests; a sender is told at once. */
+  #cancel({ batchId, request }: CancelMessage): void {
+    this.#senders.cancel(batchId, request);
+    const isRunning = this.#running?.id === batchId;
+    const batch = isRunning ? this.#running : this.#waiting.find((waiting) => waiting.id === batchId);
+    if (batch === undefined) return;
+    const cancelled = this.#cancelled.get(batchId) ?? new Set();
+    this.#cancelled.set(batchId, cancelled.add(request));
+    if (isRunning && cancelled.size === batch.requests.length) this.#instance?.cancel(batchId);
   }
 
   /** Runs waiting batches one after another; synchronous answers need no promise and no extra turn. */
   #runWaiting(): void {
     for (let batch = this.#waiting.shift(); batch !== undefined; batch = this.#waiting.shift()) {
-      this.#runningId = batch.id;
+      this.#running = batch;
       const reply = this.#execute(batch);
       if (reply instanceof Promise) {
-        void this.#finishLater(batch.id, batch.requests.length, reply);
+        void this.#finishLater(batch, reply);
         return;
       }
-      this.#respond(batch.id, reply);
+      this.#respond(batch, reply);
     }
-    this.#runningId = undefined;
+    this.#running = undefined;
   }
 
   #execute(batch: ExecuteBatch): ExecuteReply | Promise<ExecuteReply> {
-    if (this.#cancelled.delete(batch.id)) {
-      return failedReply(batch.requests.length, new StatusError('CANCELLED', ''));
+    const { id, requests } = batch;
+    if (this.#cancelled.get(id)?.size === requests.length) {
+      return failedReply(requests.length, new StatusError('CANCELLED', ''));
     }
     try {
       if (this.#instance === undefined) throw unavailable('host protocol: EXECUTE before START');
-      return this.#instance.execute(batch);
+      return this.#instance.execute(batch, (request) => this.#senders.of(id, request));
     } catch (thrown) {
-      return failedReply(batch.requests.length, StatusError.from(thrown));
+      return failedReply(requests.length, StatusError.from(thrown));
     }
   }
 
-  async #finishLater(batchId: number, count: number, pending: Promise<ExecuteReply>): Promise<void> {
+  async #finishLater(batch: ExecuteBatch, pending: Promise<ExecuteReply>): Promise<void> {
     let reply: ExecuteReply;
     try {
       reply = await pending;
     } catch (thrown) {
-      reply = failedReply(count, StatusError.from(thrown));
+      reply = failedReply(batch.requests.length, StatusError.from(thrown));
     }
-    this.#respond(batchId, reply);
+    this.#respond(batch, reply);
     this.#runWaiting();
   }
 
-  #respond(batchId: number, reply: ExecuteReply): void {
-    const parts = encodeResponseFrame(batchId, reply);
-    const release = reply.release;
+  #respond(batch: ExecuteBatch, reply: ExecuteReply): void {
+    if (this.#cancelled.size > 0) this.#cancelled.delete(batch.id);
+    // One part means the output bytes were copied into it, so the backend may have its memory back now.
+    const isCopied = this.#write(encodeResponseFrame(batch.id, reply), () => reply.release?.());
+    if (isCopied) reply.release?.();
+  }
+
+  /** True when the frame was one part; otherwise `onSent` runs when the last one has left. */
+  #write(parts: readonly Buffer[], onSent?: () => void): boolean {
     if (parts.length === 1) {
-      // One part means the output bytes were copied into it, so the backend may have its memory back now.
       this.#socket.write(parts[0]!);
-      release?.call(reply);
-      return;
+      return true;
     }
     this.#socket.cork();
     for (let i = 0; i < parts.length - 1; i++) this.#socket.write(parts[i]!);
-    this.#socket.write(parts.at(-1)!, () => release?.call(reply));
+    this.#socket.write(parts.at(-1)!, onSent);
     this.#socket.uncork();
+    return false;
   }
 
   #stop(): void {

@@ -9,15 +9,18 @@ import { HOST_HELLO_MS_MAX, HOST_LOAD_MS_MAX, HOST_STOP_MS_MAX } from '../domain
 import type { ModelConfig } from '../domain/model-config.ts';
 import { StatusError, unavailable } from '../domain/status.ts';
 import { type Frame, FrameReader } from './frame-reader.ts';
+import { decodePartFrame, type ReceivedPart } from './part-frame.ts';
 import {
   encodeControlFrame,
   type FailedMessage,
   FRAME_CANCEL,
   FRAME_FAILED,
+  FRAME_FLOW,
   FRAME_HELLO,
   FRAME_LOAD,
   FRAME_LOADED,
   FRAME_LOG,
+  FRAME_PART,
   FRAME_PING,
   FRAME_RESPONSE,
   FRAME_START,
@@ -40,6 +43,7 @@ export interface HostCommand {
 
 export interface HostEvents {
   onReply(reply: ReceivedReply): void;
+  onPart(part: ReceivedPart): void;
   onLog(level: LogLevel, message: string): void;
   /** Called once, after which nothing else is called. */
   onExit(reason: string): void;
@@ -95,10 +99,10 @@ export class HostProcess {
     return this.#child.pid ?? 0;
   }
 
-  async load(message: LoadMessage): Promise<ModelConfig> {
+  async load(message: LoadMessage): Promise<LoadedMessage> {
     const answer = this.#expect(FRAME_LOADED, HOST_LOAD_MS_MAX, 'load the model');
     this.#socket.write(encodeControlFrame(FRAME_LOAD, message));
-    return (JSON.parse((await answer).toString()) as LoadedMessage).config;
+    return JSON.parse((await answer).toString()) as LoadedMessage;
   }
 
   async start(config: ModelConfig): Promise<void> {
@@ -117,8 +121,12 @@ export class HostProcess {
     this.#socket.uncork();
   }
 
-  cancel(batchId: number): void {
-    this.#socket.write(encodeControlFrame(FRAME_CANCEL, { batchId }));
+  cancel(batchId: number, request: number): void {
+    this.#socket.write(encodeControlFrame(FRAME_CANCEL, { batchId, request }));
+  }
+
+  setPaused(batchId: number, request: number, isPaused: boolean): void {
+    this.#socket.write(encodeControlFrame(FRAME_FLOW, { batchId, request, isPaused }));
   }
 
   ping(): void {
@@ -185,6 +193,9 @@ export class HostProcess {
     switch (frame.type) {
       case FRAME_RESPONSE:
         this.#events.onReply(decodeResponseFrame(frame.header, frame.payload));
+        return;
+      case FRAME_PART:
+        this.#events.onPart(decodePartFrame(frame.header, frame.payload));
         return;
       case FRAME_LOG: {
         const log = JSON.parse(frame.header.toString()) as LogMessage;

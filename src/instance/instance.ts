@@ -20,6 +20,7 @@ import type { ModelConfig } from '../domain/model-config.ts';
 import { StatusError } from '../domain/status.ts';
 import { encodeExecuteFrame, type SentRequest } from './execute-frame.ts';
 import { type HostCommand, HostProcess } from './host-process.ts';
+import type { ReceivedPart } from './part-frame.ts';
 import type { LoadMessage } from './protocol.ts';
 import type { ReceivedReply } from './response-frame.ts';
 
@@ -29,8 +30,9 @@ export type InstanceState = 'starting' | 'ready' | 'restarting' | 'failed' | 'st
 
 export interface InstanceEvents {
   onReply(instance: Instance, reply: ReceivedReply): void;
-  /** The batches in `batchIds` will never be answered by this instance. */
-  onLost(instance: Instance, batchIds: readonly number[], error: StatusError): void;
+  onPart(instance: Instance, part: ReceivedPart): void;
+  /** What this instance was given and has not answered it will never answer. */
+  onLost(instance: Instance, error: StatusError): void;
   onStateChange(instance: Instance): void;
   onLog(instance: Instance, level: LogLevel, message: string): void;
 }
@@ -59,6 +61,7 @@ export class Instance {
   #config: ModelConfig | undefined;
   #warmup: readonly WarmupBatch[] = [];
   #onWarmupReply: ((reply: ReceivedReply | StatusError) => void) | undefined;
+  #isRequestInfoWanted = false;
   #failedStarts = 0;
   #readySinceMs = 0;
   #pingedAtMs = 0;
@@ -99,7 +102,14 @@ export class Instance {
     this.#host = await this.#launch();
     // Another instance of the model may have failed meanwhile, and this one was told to end.
     if (this.#state === 'stopped') this.#host.kill('the model is not loaded');
-    return this.#host.load(this.#options.load);
+    const loaded = await this.#host.load(this.#options.load);
+    this.#isRequestInfoWanted = loaded.isRequestInfoWanted === true;
+    return loaded.config;
+  }
+
+  /** The backend wants to know more of a request than its tensors. */
+  get isRequestInfoWanted(): boolean {
+    return this.#isRequestInfoWanted;
   }
 
   async start(config: ModelConfig, warmup: readonly WarmupBatch[]): Promise<void> {
@@ -116,8 +126,13 @@ export class Instance {
     this.#host!.send(frame);
   }
 
-  cancel(batchId: number): void {
-    if (this.#inFlight.has(batchId)) this.#host?.cancel(batchId);
+  /** Nobody waits for this request any more; a hint. */
+  cancel(batchId: number, request: number): void {
+    if (this.#state === 'ready') this.#host?.cancel(batchId, request);
+  }
+
+  setPaused(batchId: number, request: number, isPaused: boolean): void {
+    if (this.#state === 'ready') this.#host?.setPaused(batchId, request, isPaused);
   }
 
   async stop(): Promise<void> {
@@ -138,6 +153,7 @@ export class Instance {
   #launch(): Promise<HostProcess> {
     return HostProcess.launch(this.#options.command, {
       onReply: (reply) => this.#onReply(reply),
+      onPart: (part) => this.#onPart(part),
       onLog: (level, message) => this.#events.onLog(this, level, message),
       onExit: (reason) => this.#onExit(reason),
     });
@@ -150,6 +166,11 @@ export class Instance {
     }
     this.#inFlight.delete(reply.batchId);
     this.#events.onReply(this, reply);
+  }
+
+  /** Warm-up requests of decoupled models answer in parts; nobody reads them, only the end of the batch counts. */
+  #onPart(part: ReceivedPart): void {
+    if (part.batchId !== WARMUP_BATCH_ID) this.#events.onPart(this, part);
   }
 
   #becomeReady(): void {
@@ -196,10 +217,8 @@ export class Instance {
   }
 
   #loseBatches(error: StatusError): void {
-    if (this.#inFlight.size === 0) return;
-    const lost = [...this.#inFlight];
     this.#inFlight.clear();
-    this.#events.onLost(this, lost, error);
+    this.#events.onLost(this, error);
   }
 
   #scheduleRestart(): void {

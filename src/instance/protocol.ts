@@ -3,14 +3,14 @@
 //
 //   │ u32 header bytes │ u8 type │ u8 0 │ u16 0 │ u64 payload bytes │ header … │ pad to 64 │ payload … │ pad to 64 │
 //
-// The host speaks first (HELLO, with the protocol version). Control headers are JSON; EXECUTE and RESPONSE have
-// the binary headers of execute-frame.ts and response-frame.ts. Tensor bytes are only ever in the payload.
+// The host speaks first (HELLO, with the protocol version). Control headers are JSON; EXECUTE, RESPONSE and PART have
+// the binary headers of execute-frame.ts, response-frame.ts and part-frame.ts. Tensor bytes are only ever in the payload.
 
 import type { LoadContext, LogLevel } from '../backend/sdk.ts';
 import type { ModelConfig } from '../domain/model-config.ts';
 import type { StatusCode } from '../domain/status.ts';
 
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
 export const FRAME_HELLO = 1;
 export const FRAME_LOAD = 2;
@@ -25,6 +25,8 @@ export const FRAME_PING = 10;
 export const FRAME_PONG = 11;
 export const FRAME_LOG = 12;
 export const FRAME_STOP = 13;
+export const FRAME_PART = 14;
+export const FRAME_FLOW = 15;
 
 export const PREAMBLE_BYTES = 16;
 
@@ -49,6 +51,8 @@ export interface LoadMessage extends Omit<LoadContext, 'log'> {
 
 export interface LoadedMessage {
   readonly config: ModelConfig;
+  /** The host wants id, parameters and the like with every request. */
+  readonly isRequestInfoWanted?: boolean;
 }
 
 export interface StartMessage {
@@ -67,6 +71,13 @@ export interface LogMessage {
 
 export interface CancelMessage {
   readonly batchId: number;
+  readonly request: number;
+}
+
+export interface FlowMessage {
+  readonly batchId: number;
+  readonly request: number;
+  readonly isPaused: boolean;
 }
 
 export function alignUp(bytes: number): number {

@@ -1,5 +1,6 @@
 // The recorded cases as data. Each line of cases/<area>.jsonl is one case: a request and the answer that
-// Triton 2.51 gave, or an ordered list of such steps, with requests that clean up afterwards.
+// Triton 2.51 gave, or an ordered list of such steps, with the shared memory they need and requests that clean
+// up afterwards.
 import { readdirSync, readFileSync } from 'node:fs';
 import { inRoot } from '../support/paths.ts';
 import { isObject, type Json, type JsonObject, parseJson, toPlain } from './json.ts';
@@ -24,10 +25,34 @@ export interface HttpCaseRequest {
   /** Bytes written as they are instead of all of the above. */
   readonly raw_b64?: string;
   readonly read_timeout_ms?: number;
+  /** The connection is broken off this long after the request, without reading. */
+  readonly abort_after_ms?: number;
 }
 
-export interface CaseRequest extends HttpCaseRequest {
+export interface GrpcCaseRequest {
+  /** A method of GRPCInferenceService, or "/package.Service/Method". */
+  readonly rpc: string;
+  /** Proto JSON. `raw_fill` in it makes entries of raw_input_contents. */
+  readonly message?: PlainObject;
+  /** A request message that need not be valid protobuf. */
+  readonly bytes_b64?: string;
+  /** Makes the call a stream. */
+  readonly messages?: readonly PlainObject[];
+  /** "each": the next message of a stream follows an answer. */
+  readonly wait?: 'each';
+  readonly metadata?: ReadonlyArray<readonly [string, string]>;
+  readonly timeout_ms?: number;
+  readonly cancel_after_ms?: number;
+  readonly compression?: 'gzip' | 'deflate';
+}
+
+export interface PlainObject {
+  readonly [key: string]: unknown;
+}
+
+export interface CaseRequest extends HttpCaseRequest, Partial<GrpcCaseRequest> {
   readonly sleep_ms?: number;
+  readonly shm_read?: { readonly key: string; readonly offset?: number; readonly size: number };
   readonly parallel?: readonly CaseRequest[];
   readonly stagger_ms?: number;
 }
@@ -51,10 +76,18 @@ export interface CaseStep {
   readonly settleMs: number;
 }
 
+/** A POSIX shared memory object, made before the case and removed after it; zeros follow the data. */
+export interface CaseSharedMemory {
+  readonly key: string;
+  readonly size: number;
+  readonly data_b64?: string;
+}
+
 export interface Case {
   readonly id: string;
   readonly area: string;
   readonly server: ServerName;
+  readonly sharedMemory: readonly CaseSharedMemory[];
   readonly steps: readonly CaseStep[];
   readonly cleanup: readonly CaseRequest[];
 }
@@ -71,9 +104,9 @@ export function readCases(): Case[] {
     .map((line) => parseCase(parseJson(line)));
 }
 
-/** Models of a repository of the corpus, as directory names. */
-export function modelsHeld(repository: 'models' | 'models_explicit'): string[] {
-  return readdirSync(inRoot('test', 'conformance', repository));
+/** Every request of the steps, those sent in parallel too. */
+export function requestsOf(one: Case): CaseRequest[] {
+  return one.steps.flatMap(({ request }) => [request, ...(request.parallel ?? [])]);
 }
 
 function parseCase(value: Json): Case {
@@ -83,6 +116,7 @@ function parseCase(value: Json): Case {
     id: String(value.id),
     area: String(value.area),
     server: value.server === 'explicit' ? 'explicit' : 'main',
+    sharedMemory: toPlain(value.shm ?? []) as CaseSharedMemory[],
     steps: steps.map(parseStep),
     cleanup: toPlain(value.cleanup ?? []) as CaseRequest[],
   };

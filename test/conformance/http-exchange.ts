@@ -1,14 +1,13 @@
 // One HTTP exchange on a socket of its own, byte for byte as a case says. A client library would repair what
 // the cases mean to send broken, so request and answer are handled by hand here.
-import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { deflateSync, gzipSync, unzipSync } from 'node:zlib';
+import { bytesRecord, fillBytes } from './case-bytes.ts';
 import type { HttpCaseRequest } from './cases.ts';
 import { isObject, type Json, type JsonObject, parseJson } from './json.ts';
 
 const READ_MS_MAX = 30_000;
-/** Binary answers above this size are recorded as a digest. */
-const BINARY_KEPT_BYTES_MAX = 4096;
 const HEADERS_KEPT = [
   'content-type',
   'content-encoding',
@@ -28,17 +27,11 @@ interface HttpAnswer {
 export async function httpExchange(address: string, request: HttpCaseRequest): Promise<JsonObject> {
   const payload =
     request.raw_b64 === undefined ? requestBytes(request) : Buffer.from(request.raw_b64, 'base64');
+  if (request.abort_after_ms !== undefined) return abort(address, payload, request.abort_after_ms);
   const method = payload.toString('latin1', 0, 16).split(' ', 1)[0] ?? '';
   const answer = await exchange(address, payload, method, request.read_timeout_ms ?? READ_MS_MAX);
   return typeof answer === 'string' ? { no_response: answer } : recordAnswer(answer);
 }
-
-const FILLS: Readonly<Record<string, (values: number[]) => ArrayBufferView>> = {
-  u1: (values) => Uint8Array.from(values),
-  '<i4': (values) => Int32Array.from(values),
-  '<i8': (values) => BigInt64Array.from(values.map(BigInt)),
-  '<f4': (values) => Float32Array.from(values),
-};
 
 function requestBody(request: HttpCaseRequest): Buffer {
   const parts = [
@@ -47,12 +40,7 @@ function requestBody(request: HttpCaseRequest): Buffer {
       : Buffer.from(request.body_b64, 'base64'),
     Buffer.from(request.binary_b64 ?? '', 'base64'),
   ];
-  const fill = request.binary_fill;
-  if (fill !== undefined) {
-    const view = FILLS[fill.dtype]?.(Array.from({ length: fill.count }, (_, i) => i % 251));
-    if (view === undefined) throw new Error(`no fill of ${fill.dtype}`);
-    parts.push(Buffer.from(new Uint8Array(view.buffer, view.byteOffset, view.byteLength)));
-  }
+  if (request.binary_fill !== undefined) parts.push(fillBytes(request.binary_fill));
   const body = Buffer.concat(parts);
   if (request.encode === 'gzip') return gzipSync(body);
   return request.encode === 'deflate' ? deflateSync(body) : body;
@@ -88,6 +76,17 @@ function chunkedBody(body: Buffer, sizes: readonly number[]): Buffer {
     if (part.length > 0) out.push(Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n'));
   }
   return Buffer.concat([...out, Buffer.from('0\r\n\r\n')]);
+}
+
+async function abort(address: string, payload: Buffer, afterMs: number): Promise<JsonObject> {
+  const [host, port] = address.split(':') as [string, string];
+  const socket = connect({ host, port: Number(port) });
+  // The server may close first; that is no concern of a client that leaves.
+  socket.on('error', () => {});
+  socket.write(payload);
+  await sleep(afterMs);
+  socket.destroy();
+  return { aborted: true };
 }
 
 /** Resolves with the answer, or with "timeout" or "closed" when there is none. */
@@ -193,28 +192,25 @@ function recordAnswer({ status, headers, body }: HttpAnswer): JsonObject {
     const doc = tryParse(plain.toString('utf8', 0, Number(headLength)));
     if (doc !== undefined) {
       out.json = doc;
-      recordBytes(out, 'binary', plain.subarray(Number(headLength)));
-      return out;
+      return { ...out, ...bytesRecord('binary', plain.subarray(Number(headLength))) };
     }
   }
   const text = utf8(plain);
-  if (text === undefined) {
-    recordBytes(out, 'body', plain);
-    return out;
-  }
+  if (text === undefined) return { ...out, ...bytesRecord('body', plain) };
+  const events = headers['content-type']?.startsWith('text/event-stream') ? parseEvents(text) : undefined;
+  if (events !== undefined) return { ...out, events };
   const doc = text === '' ? undefined : tryParse(text);
   if (doc !== undefined) out.json = doc;
   else out.text = text;
   return out;
 }
 
-function recordBytes(out: JsonObject, key: 'binary' | 'body', data: Buffer): void {
-  if (data.length > BINARY_KEPT_BYTES_MAX) {
-    out[`${key}_sha256`] = createHash('sha256').update(data).digest('hex');
-    out[`${key}_size`] = BigInt(data.length);
-  } else {
-    out[`${key}_b64`] = data.toString('base64');
-  }
+/** Undefined when the text is not a whole list of "data: {json}" events. */
+function parseEvents(text: string): Json[] | undefined {
+  const pieces = text.split('\n\n');
+  if (pieces.pop() !== '' || !pieces.every((piece) => piece.startsWith('data: '))) return undefined;
+  const events = pieces.map((piece) => tryParse(piece.slice('data: '.length)));
+  return events.every((event) => event !== undefined) ? events : undefined;
 }
 
 function tryParse(text: string): Json | undefined {

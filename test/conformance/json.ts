@@ -19,9 +19,15 @@ export function parseJson(text: string): Json {
   return value;
 }
 
-/** The same value with ordinary numbers, for parts that are read and not compared. */
+/**
+ * The same value with ordinary numbers, for parts that are read and not compared. An integer that a number cannot
+ * hold becomes decimal text, which proto JSON takes for 64-bit fields.
+ */
 export function toPlain(value: Json): unknown {
-  if (typeof value === 'bigint') return Number(value);
+  if (typeof value === 'bigint') {
+    const number = Number(value);
+    return Number.isSafeInteger(number) ? number : String(value);
+  }
   if (Array.isArray(value)) return value.map(toPlain);
   if (isObject(value)) return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, toPlain(v)]));
   return value;

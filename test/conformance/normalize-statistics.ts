@@ -26,6 +26,13 @@ export function normalStatistics(doc: JsonObject): Json {
     .sort((a, b) => (modelKey(a) < modelKey(b) ? -1 : 1));
 }
 
+/** The gRPC form prints no zero counters, so that fields cannot be compared; only who is listed is. */
+export function statisticsNames(doc: JsonObject): Json {
+  return entriesOf(doc)
+    .map(({ name = null, version = null }) => ({ name, version }))
+    .sort((a, b) => (modelKey(a) < modelKey(b) ? -1 : 1));
+}
+
 /** Counters of `after` that differ from `before`, by model and version. */
 export function statisticsDelta(before: JsonObject, after: JsonObject): Json {
   const old = new Map(entriesOf(before).map((entry) => [modelKey(entry), counts(entry)]));

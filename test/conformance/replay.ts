@@ -1,15 +1,18 @@
-// Replays one case against running servers: sends each step, compares its answer with the recorded one, tries
-// again while a step may still settle, and cleans up whatever happened.
+// Replays one case against running servers: makes its shared memory, sends each step, compares its answer with the
+// recorded one, tries again while a step may still settle, and cleans up whatever happened.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Case, CaseRequest, CaseStep, ServerName } from './cases.ts';
 import { type Difference, differences } from './differences.ts';
+import { type GrpcTarget, grpcExchange } from './grpc-exchange.ts';
 import { httpExchange } from './http-exchange.ts';
 import type { JsonObject } from './json.ts';
 import { normalAnswer } from './normalize.ts';
+import { makeSharedMemory, readSharedMemory, removeSharedMemory } from './shared-memory.ts';
 
 export interface ReplayTargets {
   /** "host:port" of each server. */
   readonly http: Readonly<Record<ServerName, string>>;
+  readonly grpc: Readonly<Record<ServerName, GrpcTarget>>;
   readonly metrics: string;
   readonly modelsHeld: Readonly<Record<ServerName, ReadonlySet<string>>>;
 }
@@ -22,6 +25,7 @@ export async function replayCase(one: Case, targets: ReplayTargets): Promise<Ste
   const found: StepDifference[] = [];
   const received: JsonObject[] = [];
   try {
+    await makeSharedMemory(one.sharedMemory);
     for (const [index, step] of one.steps.entries()) {
       const { answer, diffs } = await replayStep(one, step, received, targets);
       received.push(answer);
@@ -29,6 +33,7 @@ export async function replayCase(one: Case, targets: ReplayTargets): Promise<Ste
     }
   } finally {
     for (const request of one.cleanup) await send(one.server, request, targets);
+    await removeSharedMemory(one.sharedMemory);
   }
   return found;
 }
@@ -67,15 +72,22 @@ async function send(server: ServerName, request: CaseRequest, targets: ReplayTar
     });
     return { parallel: await Promise.all(answers) };
   }
-  const address = request.listener === 'metrics' ? targets.metrics : targets.http[server];
   try {
-    return await httpExchange(address, request);
+    return await sendOne(server, request, targets);
   } catch (error) {
     return { not_sent: String(error) };
   }
 }
 
+function sendOne(server: ServerName, request: CaseRequest, targets: ReplayTargets): Promise<JsonObject> {
+  const { rpc, shm_read } = request;
+  if (shm_read !== undefined) return readSharedMemory(shm_read);
+  if (rpc !== undefined) return grpcExchange(targets.grpc[server], { ...request, rpc });
+  return httpExchange(request.listener === 'metrics' ? targets.metrics : targets.http[server], request);
+}
+
 export function describeRequest(request: CaseRequest): string {
+  if (request.rpc !== undefined) return `gRPC ${request.rpc}`;
   if (request.path !== undefined) return `${request.method ?? 'GET'} ${request.path}`;
   return Object.keys(request).join(', ');
 }

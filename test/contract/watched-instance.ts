@@ -2,6 +2,7 @@
 import type { StatusError } from '../../src/domain/status.ts';
 import type { HostCommand } from '../../src/instance/host-process.ts';
 import { Instance, type InstanceState } from '../../src/instance/instance.ts';
+import type { ReceivedPart } from '../../src/instance/part-frame.ts';
 import type { LoadMessage } from '../../src/instance/protocol.ts';
 import type { ReceivedReply } from '../../src/instance/response-frame.ts';
 import { parseModelConfig } from '../../src/wire/pbtxt/parse-model-config.ts';
@@ -27,7 +28,8 @@ function makeLoad(extra = '', options: { hasOutputs: boolean } = { hasOutputs: t
 export class WatchedInstance {
   readonly instance: Instance;
   readonly states: InstanceState[] = [];
-  readonly lost: { batchIds: readonly number[]; error: StatusError }[] = [];
+  readonly lost: { error: StatusError }[] = [];
+  readonly parts: ReceivedPart[] = [];
   readonly #load: LoadMessage;
   readonly #replies = new Map<number, ReceivedReply>();
   readonly #wanted = new Map<number, (reply: ReceivedReply) => void>();
@@ -42,7 +44,8 @@ export class WatchedInstance {
           this.#replies.set(reply.batchId, reply);
           this.#wanted.get(reply.batchId)?.(reply);
         },
-        onLost: (_, batchIds, error) => this.lost.push({ batchIds, error }),
+        onPart: (_, part) => this.parts.push(part),
+        onLost: (_, error) => this.lost.push({ error }),
         onStateChange: (instance) => this.states.push(instance.state),
         onLog: () => {},
       },

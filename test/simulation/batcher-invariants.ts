@@ -129,6 +129,15 @@ export class BatcherInvariants {
     }
   }
 
+  /** One response of several. */
+  responded(entry: Entry): void {
+    const booked = this.#booked.get(entry);
+    assert.ok(booked !== undefined, '1: a response after the end');
+    assert.equal(booked.state, 'executing', '1: a response to a request that was never executed');
+    if (!this.#policy.policy.isOrderPreserved) return;
+    assert.equal(booked.order, this.#answeredOrder + 1, '8: a response overtook another request');
+  }
+
   answered(entry: Entry): void {
     const booked = this.#booked.get(entry);
     assert.ok(booked !== undefined, '1: answered twice, or though it was refused');

@@ -17,6 +17,9 @@ export interface SimulationResult {
   readonly succeeded: number;
   readonly failed: ReadonlyMap<string, number>;
   readonly batches: number;
+  /** Of requests answered part by part: responses, and ends. */
+  readonly responses: number;
+  readonly finished: number;
 }
 
 export async function simulateBatcher(seed: number, arrivals: number): Promise<SimulationResult> {
@@ -56,6 +59,8 @@ class Simulation {
   #refused = 0;
   #succeeded = 0;
   #batches = 0;
+  #responses = 0;
+  #finished = 0;
 
   constructor(seed: number) {
     const prng = createPrng(seed);
@@ -80,6 +85,16 @@ class Simulation {
           this.#succeeded++;
           this.#book.answered(entry);
         },
+        respond: (entry) => {
+          this.#responses++;
+          this.#book.responded(entry);
+          return this.#prng.boolean(0.9);
+        },
+        finish: (entry) => {
+          this.#finished++;
+          this.#book.answered(entry);
+        },
+        executed: () => {},
         fail: (entry, _, reason) => {
           this.#failed.set(reason, (this.#failed.get(reason) ?? 0) + 1);
           if (reason === 'REJECTED') this.#book.rejected(entry, this.nowMs);
@@ -134,6 +149,8 @@ class Simulation {
       succeeded: this.#succeeded,
       failed: this.#failed,
       batches: this.#batches,
+      responses: this.#responses,
+      finished: this.#finished,
     };
   }
 
@@ -183,6 +200,7 @@ class Simulation {
       computeMsMean: this.#prng.pick([0.1, 1, 10]),
       death: this.#prng.pick([0, 0.001, 0.05]),
       error: this.#prng.pick([0, 0.05]),
+      decoupled: this.#prng.pick([0, 0, 0.3, 1]),
     };
     return {
       prng: this.#prng,
@@ -190,7 +208,8 @@ class Simulation {
       setTimer,
       onExecute: (instance, _, requests) => this.#book.executed(instance, requests.length, this.nowMs),
       onReply: (reply) => this.#batcher.onReply(reply),
-      onLost: (batchIds, error) => this.#batcher.onLost(batchIds, error),
+      onPart: (part) => this.#batcher.onPart(part),
+      onLost: (instance, error) => this.#batcher.onLost(instance, error),
       onInstanceChange: () => this.#batcher.onInstanceChange(),
     };
   }

@@ -15,7 +15,7 @@ test('the invariants of the batcher hold over a million arrivals', async () => {
   for (const result of results) {
     const failed = [...result.failed.values()].reduce((sum, count) => sum + count, 0);
     assert.equal(result.accepted + result.refused, ARRIVALS_PER_SEED);
-    assert.equal(result.succeeded + failed, result.accepted);
+    assert.equal(result.succeeded + result.finished + failed, result.accepted);
   }
   if (only !== undefined) return;
   // A simulation in which something never happens proves nothing about it.
@@ -23,6 +23,7 @@ test('the invariants of the batcher hold over a million arrivals', async () => {
     results.reduce((sum, result) => sum + (result.failed.get(reason) ?? 0), 0);
   for (const reason of ['REJECTED', 'CANCELED', 'BACKEND']) assert.ok(total(reason) > 1_000, reason);
   assert.ok(results.some((result) => result.refused > 0));
+  assert.ok(results.some((result) => result.responses > 10_000 && result.finished > 5_000));
   assert.ok(results.some((result) => result.batches > 0 && result.succeeded / result.batches > 2));
 });
 

@@ -19,3 +19,8 @@ export const ROOT = findRoot(dirname(fileURLToPath(import.meta.url)));
 export function inRoot(...parts: string[]): string {
   return join(ROOT, ...parts);
 }
+
+/** The program that is tested; NEREID_DIST names another build than dist/, relative to the root. */
+export const MAIN = process.env.NEREID_DIST
+  ? inRoot(process.env.NEREID_DIST, 'main.js')
+  : inRoot('bin', 'nereid.js');

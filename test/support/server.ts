@@ -4,12 +4,18 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inRoot } from './paths.ts';
+import { MAIN } from './paths.ts';
 
 /** Nine networks of the test suite load one after another; a slow machine needs a while for the first. */
 const START_MS_MAX = 60_000;
 const STOP_MS_MAX = 15_000;
 const READY_LINE = /Started HTTPService at \S+:\d+/;
+
+interface Ports {
+  readonly http: number;
+  readonly metrics: number;
+  readonly grpc: number;
+}
 
 export interface ServerOptions {
   /** Model repositories, one or several. */
@@ -17,6 +23,8 @@ export interface ServerOptions {
   /** More flags, as a user would write them. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Serves gRPC too. */
+  readonly isGrpc?: boolean;
   readonly startMsMax?: number;
 }
 
@@ -28,6 +36,9 @@ export interface ServerExit {
 export interface RunningServer {
   /** "127.0.0.1:port", as clients want it. */
   readonly httpAddress: string;
+  /** Nothing listens there without `isGrpc`. */
+  readonly grpcAddress: string;
+  readonly grpcPort: number;
   readonly metricsAddress: string;
   readonly httpUrl: string;
   readonly metricsUrl: string;
@@ -57,26 +68,27 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const [httpPort, metricsPort] = (await freePorts(2)) as [number, number];
+  const [http, metrics, grpc] = (await freePorts(3)) as [number, number, number];
+  const grpcArgs = ['--grpc-address=127.0.0.1', `--grpc-port=${grpc}`];
   const repositories = typeof options.repository === 'string' ? [options.repository] : options.repository;
   const args = [
-    inRoot('bin', 'nereid.js'),
+    MAIN,
     ...repositories.map((path) => `--model-repository=${path}`),
     '--http-address=127.0.0.1',
-    `--http-port=${httpPort}`,
+    `--http-port=${http}`,
     '--metrics-address=127.0.0.1',
-    `--metrics-port=${metricsPort}`,
-    '--allow-grpc=false',
+    `--metrics-port=${metrics}`,
+    ...(options.isGrpc ? grpcArgs : ['--allow-grpc=false']),
     ...(options.args ?? []),
   ];
   const child = spawn(process.execPath, args, {
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const server = watch(child, httpPort, metricsPort);
+  const server = watch(child, { http, metrics, grpc });
   const startMsMax = options.startMsMax ?? START_MS_MAX;
   const isReady = await Promise.race([
-    server.waitForLog(READY_LINE, startMsMax).then((found) => found && canConnect(metricsPort, 5_000)),
+    server.waitForLog(READY_LINE, startMsMax).then((found) => found && canConnect(metrics, 5_000)),
     server.exited.then(() => false),
   ]);
   if (!isReady) {
@@ -89,7 +101,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   return server;
 }
 
-function watch(child: ChildProcess, httpPort: number, metricsPort: number): RunningServer {
+function watch(child: ChildProcess, ports: Ports): RunningServer {
   const chunks: string[] = [];
   const listeners = new Set<() => void>();
   for (const stream of [child.stdout, child.stderr]) {
@@ -112,10 +124,12 @@ function watch(child: ChildProcess, httpPort: number, metricsPort: number): Runn
   void exited.then(() => process.off('exit', killNow));
 
   return {
-    httpAddress: `127.0.0.1:${httpPort}`,
-    metricsAddress: `127.0.0.1:${metricsPort}`,
-    httpUrl: `http://127.0.0.1:${httpPort}`,
-    metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
+    httpAddress: `127.0.0.1:${ports.http}`,
+    grpcAddress: `127.0.0.1:${ports.grpc}`,
+    grpcPort: ports.grpc,
+    metricsAddress: `127.0.0.1:${ports.metrics}`,
+    httpUrl: `http://127.0.0.1:${ports.http}`,
+    metricsUrl: `http://127.0.0.1:${ports.metrics}/metrics`,
     pid: child.pid ?? -1,
     exited,
     logs,

@@ -2,12 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { ModelConfig } from '../../domain/model-config.ts';
+import { StatusError } from '../../domain/status.ts';
 import {
   bytesTensor,
+  executedOutputsOf,
   floatsOf,
   makeBatch,
   makeInput,
   makeOutput,
+  noSender,
   type PlainOutput,
   runBatch,
   startModel,
@@ -66,13 +69,12 @@ test('batches of changing size reuse the memory of outputs without mixing them u
   const { instance } = await startModel('ADD_SUB_FP32', FOUR);
   const held = [];
   for (const count of [1, 8, 3, 8, 1]) {
-    const reply = await instance.execute(makeBatch([[rows(count, count), rows(count, 0)]]));
+    const reply = await instance.execute(makeBatch([[rows(count, count), rows(count, 0)]]), noSender);
     held.push({ count, reply });
   }
   for (const { count, reply } of held) {
-    const result = reply.results[0]!;
-    assert.ok(!('describe' in result));
-    assert.deepEqual(floatsOf(result[0]!.data), Array(count * 4).fill(count));
+    const [output] = executedOutputsOf(reply.results[0]);
+    assert.deepEqual(floatsOf(output!.data), Array(count * 4).fill(count));
     reply.release?.();
   }
   instance.close();
@@ -290,14 +292,15 @@ function loop(count: bigint, id: number) {
 
 test('a long run leaves the event loop free, and a cancel ends it', async () => {
   const { instance } = await startModel('LOOP', LOOP);
-  const long = Promise.resolve(instance.execute(loop(2_000_000_000n, 7)));
+  const long = Promise.resolve(instance.execute(loop(2_000_000_000n, 7), noSender));
   await sleep(20);
   instance.cancel(8);
   await sleep(20);
   instance.cancel(7);
   const { results } = await long;
-  assert.ok('describe' in results[0]!);
-  assert.equal(results[0].code, 'CANCELLED');
+  const [result] = results;
+  assert.ok(result instanceof StatusError);
+  assert.equal(result.code, 'CANCELLED');
   const after = outputsOf((await runBatch(instance, loop(1n, 9)))[0]);
   assert.ok(Math.abs(floatsOf(after[0]!.data)[0]! - Math.tanh(1)) < 1e-6);
   instance.close();
@@ -305,11 +308,11 @@ test('a long run leaves the event loop free, and a cancel ends it', async () => 
 
 test('closing during a run ends the run first', async () => {
   const { instance } = await startModel('LOOP', LOOP);
-  const long = Promise.resolve(instance.execute(loop(2_000_000_000n, 1)));
+  const long = Promise.resolve(instance.execute(loop(2_000_000_000n, 1), noSender));
   await sleep(10);
   instance.close();
   const { results } = await long;
-  assert.ok('describe' in results[0]!);
+  assert.ok(results[0] instanceof StatusError);
 });
 
 test('twenty thousand runs leave no memory behind', async () => {
@@ -330,7 +333,7 @@ test('twenty thousand runs leave no memory behind', async () => {
   const runMany = async (count: number): Promise<number> => {
     for (let i = 0; i < count; i++) {
       const { instance, batch } = batches[i % batches.length]!;
-      const reply = instance.execute(batch);
+      const reply = instance.execute(batch, noSender);
       (reply instanceof Promise ? await reply : reply).release?.();
       // Views on native memory are let go when the event loop turns, as it does between batches of a host.
       if (i % 100 === 0) await setImmediate();

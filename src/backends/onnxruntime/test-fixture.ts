@@ -1,5 +1,6 @@
 // Loads a tiny model from test-models.ts the way a host does, and makes batches for it. Used only by tests.
 
+import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,11 +8,14 @@ import type {
   BackendInstance,
   ExecuteBatch,
   ExecuteInput,
+  ExecuteOutput,
   ExecuteReply,
+  ExecuteResult,
   InstancePlacement,
   LoadContext,
 } from '../../backend/sdk.ts';
 import type { ModelConfig, ModelInput, ModelOutput } from '../../domain/model-config.ts';
+import { StatusError } from '../../domain/status.ts';
 import { onnxruntimeBackend } from './onnxruntime-backend.ts';
 import { TEST_MODELS, type TestModelName } from './test-models.ts';
 
@@ -150,6 +154,16 @@ export function makeBatch(
   };
 }
 
+/** ONNX models answer each request once. */
+export function noSender(): never {
+  throw new Error('the backend asked for a sender');
+}
+
+export function executedOutputsOf(result: ExecuteResult | undefined): readonly ExecuteOutput[] {
+  assert.ok(Array.isArray(result));
+  return result as readonly ExecuteOutput[];
+}
+
 export interface PlainOutput {
   readonly index: number;
   readonly shape: number[];
@@ -161,11 +175,15 @@ export async function runBatch(
   instance: BackendInstance,
   batch: ExecuteBatch,
 ): Promise<(PlainOutput[] | string)[]> {
-  const reply: ExecuteReply = await instance.execute(batch);
+  const reply: ExecuteReply = await instance.execute(batch, noSender);
   const results = reply.results.map((result) =>
-    'describe' in result
+    result instanceof StatusError
       ? result.describe()
-      : result.map(({ index, shape, data }) => ({ index, shape: [...shape], data: Buffer.from(data) })),
+      : executedOutputsOf(result).map(({ index, shape, data }) => ({
+          index,
+          shape: [...shape],
+          data: Buffer.from(data),
+        })),
   );
   reply.release?.();
   return results;

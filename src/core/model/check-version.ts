@@ -93,6 +93,6 @@ function createInstance(
   return new Instance({
     command: environment.hostCommandOf(source.config.backend),
     load: loadMessageOf(source, environment, placement),
-    events: { onReply() {}, onLost() {}, onStateChange() {}, onLog() {} },
+    events: { onReply() {}, onPart() {}, onLost() {}, onStateChange() {}, onLog() {} },
   });
 }

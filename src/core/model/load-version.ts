@@ -180,7 +180,8 @@ function createLink(
     batcher: undefined,
     events: {
       onReply: (_instance, reply) => link.batcher?.onReply(reply),
-      onLost: (_instance, batchIds, error) => link.batcher?.onLost(batchIds, error),
+      onPart: (_instance, part) => link.batcher?.onPart(part),
+      onLost: (instance, error) => link.batcher?.onLost(instance, error),
       onStateChange: () => link.batcher?.onInstanceChange(),
       onLog: (instance, level, message) =>
         write(log, level, `${source.config.name} ${instance.name}: ${message}`),

@@ -3,13 +3,14 @@
 
 import type { ModelConfig } from '../../domain/model-config.ts';
 import type { ModelView } from '../../domain/model-view.ts';
-import type { InferRequest, ResponseSink } from '../../domain/request.ts';
-import type { StatusError } from '../../domain/status.ts';
+import type { InferResponse } from '../../domain/request.ts';
+import type { RequestTrace } from '../../domain/request-trace.ts';
+import { StatusError } from '../../domain/status.ts';
 import type { OutputTensor } from '../../domain/tensor.ts';
 import type { Instance } from '../../instance/instance.ts';
-import type { ReceivedOutput } from '../../instance/response-frame.ts';
-import type { Cancellation } from '../../lib/cancellation.ts';
+import type { ReceivedOutput, ReceivedOutputs } from '../../instance/result-codec.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { InferCall } from '../infer.ts';
 import { Batcher } from '../scheduler/batcher.ts';
 import type { BatchTiming, Entry, EntryOwner } from '../scheduler/entry.ts';
 import { toSchedulerPolicy } from '../scheduler/scheduler-policy.ts';
@@ -17,6 +18,7 @@ import type { FailureReason } from '../stats/model-metrics.ts';
 import type { ModelStats } from '../stats/model-stats.ts';
 import { validateRequest } from '../validate.ts';
 import type { Labels } from './labels.ts';
+import { encodeRequestInfo } from './request-info.ts';
 import {
   createTensorTable,
   type InputSpec,
@@ -36,6 +38,7 @@ export interface ModelOptions {
 }
 
 const NS_PER_MS = 1e6;
+const NO_OUTPUTS: ReceivedOutputs = { outputs: [], parameters: undefined };
 
 export class Model implements ModelView, EntryOwner {
   readonly config: ModelConfig;
@@ -50,6 +53,7 @@ export class Model implements ModelView, EntryOwner {
   readonly #clock: Clock;
   readonly #batcher: Batcher;
   #unloaded: Promise<void> | undefined;
+  readonly #isRequestInfoWanted: boolean;
   readonly #rules: { modelName: string; maxBatchSize: number; tensors: TensorTable };
 
   constructor(options: ModelOptions) {
@@ -63,6 +67,7 @@ export class Model implements ModelView, EntryOwner {
     this.stats = options.stats;
     this.instances = options.instances;
     this.#labels = options.labels;
+    this.#isRequestInfoWanted = options.instances.some((instance) => instance.isRequestInfoWanted);
     this.#clock = options.clock;
     this.#rules = { modelName: this.name, maxBatchSize: this.maxBatchSize, tensors: this.tensors };
     this.#batcher = new Batcher({
@@ -102,13 +107,17 @@ export class Model implements ModelView, EntryOwner {
   }
 
   /** Throws when the request is refused; otherwise the sink gets the answer. */
-  infer(request: InferRequest, sink: ResponseSink, cancellation: Cancellation | undefined): void {
+  infer(call: InferCall): void {
     const startMs = this.#clock.nowMs();
+    const { request, sink, trace } = call;
     const valid = validateRequest(request, this.#rules);
+    trace?.begin(this, request);
+    trace?.mark('REQUEST_START', startMs);
     const entry: Entry = {
       request,
       sink,
-      sent: valid.sent,
+      trace,
+      sent: this.#isRequestInfoWanted ? { ...valid.sent, info: encodeRequestInfo(request) } : valid.sent,
       batchSize: valid.batchSize,
       batchKey: valid.batchKey,
       byteLength: valid.byteLength,
@@ -119,18 +128,47 @@ export class Model implements ModelView, EntryOwner {
       level: 0,
       isAnswered: false,
       payload: undefined,
-      release: undefined,
+      index: 0,
+      isCounted: false,
+      isPaused: false,
+      held: undefined,
+      isEnded: false,
     };
     this.#batcher.enqueue(entry);
+    trace?.mark('QUEUE_START', startMs);
     this.stats.pendingInc();
-    cancellation?.onCancel(() => this.#batcher.cancel(entry));
+    call.cancellation?.onCancel(() => this.#batcher.cancel(entry));
   }
 
-  entryStarted(): void {
+  entryStarted(entry: Entry): void {
     this.stats.pendingDec();
+    entry.trace?.mark('COMPUTE_START', entry.computeStartMs);
   }
 
-  succeed(entry: Entry, outputs: readonly ReceivedOutput[], timing: BatchTiming): void {
+  succeed(entry: Entry, result: ReceivedOutputs, timing: BatchTiming): void {
+    this.executed(entry, timing);
+    const response = this.#toResponse(entry, result);
+    entry.trace?.response(response);
+    entry.trace?.mark('REQUEST_END');
+    entry.sink.send(response, true);
+    entry.sink.finish();
+  }
+
+  respond(entry: Entry, result: ReceivedOutputs | StatusError | undefined, isFinal: boolean): boolean {
+    if (result instanceof StatusError) return entry.sink.sendError(result, isFinal);
+    const response = this.#toResponse(entry, result ?? NO_OUTPUTS);
+    entry.trace?.response(response);
+    return entry.sink.send(response, isFinal);
+  }
+
+  finish(entry: Entry): void {
+    entry.trace?.mark('REQUEST_END');
+    entry.sink.finish();
+  }
+
+  executed(entry: Entry, timing: BatchTiming): void {
+    entry.isCounted = true;
+    if (entry.trace !== undefined) markCompute(entry.trace, entry.computeStartMs, timing);
     const requestNs = (this.#clock.nowMs() - entry.startMs) * NS_PER_MS;
     this.stats.recordSuccess(
       entry.batchSize,
@@ -140,19 +178,15 @@ export class Model implements ModelView, EntryOwner {
       timing.computeInferNs,
       timing.computeOutputNs,
     );
-    entry.sink.send({
-      modelName: this.name,
-      modelVersion: this.version,
-      id: entry.request.id,
-      parameters: undefined,
-      outputs: outputs.map((output) => this.#toOutput(output)),
-    });
-    entry.sink.finish();
   }
 
   fail(entry: Entry, error: StatusError, reason: FailureReason): void {
     if (entry.payload === undefined) this.stats.pendingDec();
-    this.stats.recordFailure(reason, (this.#clock.nowMs() - entry.startMs) * NS_PER_MS);
+    if (!entry.isCounted) {
+      entry.isCounted = true;
+      this.stats.recordFailure(reason, (this.#clock.nowMs() - entry.startMs) * NS_PER_MS);
+    }
+    entry.trace?.mark('REQUEST_END');
     entry.sink.fail(error);
   }
 
@@ -185,6 +219,16 @@ export class Model implements ModelView, EntryOwner {
     for (const instance of this.instances) instance.kill();
   }
 
+  #toResponse(entry: Entry, result: ReceivedOutputs): InferResponse {
+    return {
+      modelName: this.name,
+      modelVersion: this.version,
+      id: entry.request.id,
+      parameters: result.parameters,
+      outputs: result.outputs.map((output) => this.#toOutput(output)),
+    };
+  }
+
   #toOutput(output: ReceivedOutput): OutputTensor {
     const spec = this.tensors.outputs[output.index]!;
     const shape =
@@ -197,10 +241,19 @@ export class Model implements ModelView, EntryOwner {
           });
     return {
       name: spec.name,
-      datatype: spec.datatype,
+      datatype: output.datatype ?? spec.datatype,
       shape,
       data: output.data,
       byteLength: output.byteLength,
     };
   }
+}
+
+/** The host measures how long its parts took; they lie one after another up to now. */
+function markCompute(trace: RequestTrace, startMs: number, timing: BatchTiming): void {
+  const inputEndMs = startMs + timing.computeInputNs / NS_PER_MS;
+  const outputStartMs = inputEndMs + timing.computeInferNs / NS_PER_MS;
+  trace.mark('COMPUTE_INPUT_END', inputEndMs);
+  trace.mark('COMPUTE_OUTPUT_START', outputStartMs);
+  trace.mark('COMPUTE_END', outputStartMs + timing.computeOutputNs / NS_PER_MS);
 }

@@ -74,9 +74,6 @@ async function locate(name: string, paths: readonly string[]): Promise<ModelDire
 }
 
 export function checkModelName(name: string): void {
-  if (name.trim() === '') {
-    throw invalidArgument('Model name cannot be empty. Please enter a valid name to deploy.');
-  }
   if (name === '.' || name === '..' || name.includes('/') || name.includes('\\')) {
     throw invalidArgument(
       `invalid model name '${name}', model name must not contain path traversal characters`,

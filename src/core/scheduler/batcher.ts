@@ -1,14 +1,15 @@
 // The default scheduler and the dynamic batcher: a queue, the pure decision of form-batch.ts, and the acting on
-// it. It gives batches to instances and their results to the owner; it knows no protocol, no tensor and no file.
+// it. What it has given to instances is dispatched.ts's; it knows no protocol, no tensor and no file.
 // Arrivals of one turn of the event loop are decided on together, so that they can share a batch.
 
+import { OPEN_BATCHES_PER_INSTANCE_MAX } from '../../domain/limits.ts';
 import { StatusError, unavailable } from '../../domain/status.ts';
+import type { ReceivedPart } from '../../instance/part-frame.ts';
 import type { ReceivedReply } from '../../instance/response-frame.ts';
 import type { CancelTimer, Clock } from '../../lib/clock.ts';
-import type { FailureReason } from '../stats/model-metrics.ts';
-import type { Entry, EntryOwner, InstancePort, Payload } from './entry.ts';
+import { Dispatched } from './dispatched.ts';
+import type { Entry, EntryOwner, InstancePort } from './entry.ts';
 import { formBatch } from './form-batch.ts';
-import { OrderedAnswers } from './ordered-answers.ts';
 import { RequestQueue } from './request-queue.ts';
 import type { SchedulerPolicy } from './scheduler-policy.ts';
 
@@ -18,8 +19,6 @@ import type { SchedulerPolicy } from './scheduler-policy.ts';
  */
 const PREFETCH_DEPTH = 2;
 const PREFETCH_COMPUTE_NS_MAX = 2e6;
-/** Weight of the newest batch in the moving average of compute time. */
-const COMPUTE_WEIGHT = 0.2;
 
 export interface BatcherOptions {
   readonly policy: SchedulerPolicy;
@@ -35,31 +34,32 @@ export interface BatcherOptions {
 export class Batcher {
   readonly #policy: SchedulerPolicy;
   readonly #clock: Clock;
-  readonly #owner: EntryOwner;
   readonly #instances: readonly InstancePort[];
   readonly #defer: (fn: () => void) => void;
   readonly #queue: RequestQueue;
-  readonly #payloads = new Map<number, Payload>();
-  readonly #ordered: OrderedAnswers | undefined;
+  readonly #dispatched: Dispatched;
   #delayedStartCount: number;
-  #nextBatchId = 1;
   #isPumpDue = false;
   #timer: CancelTimer | undefined;
   #timerAtMs = Number.POSITIVE_INFINITY;
-  /** Moving average; infinite until the first batch has been measured. */
-  #computeNs = Number.POSITIVE_INFINITY;
   #isStopped = false;
   #onIdle: (() => void) | undefined;
 
   constructor(options: BatcherOptions) {
     this.#policy = options.policy;
     this.#clock = options.clock;
-    this.#owner = options.owner;
     this.#instances = options.instances;
     this.#defer = options.defer;
     this.#delayedStartCount = options.delayedStartCount;
     this.#queue = new RequestQueue(options.policy.queuePolicies);
-    this.#ordered = options.policy.isOrderPreserved ? new OrderedAnswers() : undefined;
+    this.#dispatched = new Dispatched({
+      owner: options.owner,
+      isOrderPreserved: options.policy.isOrderPreserved,
+      onProgress: () => {
+        this.#pumpSoon();
+        this.#checkIdle();
+      },
+    });
   }
 
   get waitingCount(): number {
@@ -68,9 +68,7 @@ export class Batcher {
 
   /** Requests not yet answered, waiting or executing. */
   get openCount(): number {
-    let count = this.#queue.waitingCount;
-    for (const payload of this.#payloads.values()) count += payload.entries.length - payload.cancelledCount;
-    return count;
+    return this.#queue.waitingCount + this.#dispatched.openCount;
   }
 
   /** Throws when the request cannot be accepted; then it was never counted. */
@@ -84,7 +82,7 @@ export class Batcher {
     entry.level = this.#policy.levelOf(entry.request.priority);
     if (!this.#queue.hasRoomFor(entry))
       throw unavailable(`${requestPrefix(entry)}Exceeds maximum queue size`);
-    this.#ordered?.add(entry);
+    this.#dispatched.accept(entry);
     this.#queue.push(entry, this.#clock.nowMs());
     this.#pumpSoon();
   }
@@ -92,49 +90,26 @@ export class Batcher {
   /** The client has gone: a waiting request is answered now, a running batch stops when nobody wants it. */
   cancel(entry: Entry): void {
     if (entry.isAnswered) return;
-    const payload = entry.payload;
-    if (payload === undefined) this.#queue.forget(entry);
-    this.#fail(entry, new StatusError('CANCELLED', ''), 'CANCELED');
-    if (payload === undefined) {
-      this.#checkIdle();
+    if (entry.payload !== undefined) {
+      this.#dispatched.cancel(entry);
       return;
     }
-    payload.cancelledCount++;
-    if (payload.cancelledCount === payload.entries.length) payload.instance.cancel(payload.batchId);
+    this.#queue.forget(entry);
+    this.#dispatched.fail(entry, new StatusError('CANCELLED', ''), 'CANCELED');
+    this.#checkIdle();
   }
 
   onReply(reply: ReceivedReply): void {
-    const payload = this.#payloads.get(reply.batchId);
-    if (payload === undefined) return;
-    this.#payloads.delete(reply.batchId);
-    let executedSize = 0;
-    for (let i = 0; i < payload.entries.length; i++) {
-      const entry = payload.entries[i]!;
-      const result = reply.results[i];
-      if (result !== undefined && !(result instanceof StatusError)) executedSize += entry.batchSize;
-    }
-    if (executedSize > 0) {
-      // A cancelled or failed batch says nothing about how long the model takes.
-      const isFirst = this.#computeNs === Number.POSITIVE_INFINITY;
-      if (isFirst) this.#computeNs = reply.computeInferNs;
-      else this.#computeNs += (reply.computeInferNs - this.#computeNs) * COMPUTE_WEIGHT;
-      this.#owner.batchExecuted(executedSize, reply);
-    }
-    for (let i = 0; i < payload.entries.length; i++) this.#answer(payload.entries[i]!, reply, i);
-    this.#pumpSoon();
-    this.#checkIdle();
+    this.#dispatched.onReply(reply);
   }
 
-  /** The instance will not answer these batches any more. */
-  onLost(batchIds: readonly number[], error: StatusError): void {
-    for (const batchId of batchIds) {
-      const payload = this.#payloads.get(batchId);
-      if (payload === undefined) continue;
-      this.#payloads.delete(batchId);
-      for (const entry of payload.entries) this.#fail(entry, error, 'BACKEND');
-    }
-    this.#pumpSoon();
-    this.#checkIdle();
+  onPart(part: ReceivedPart): void {
+    this.#dispatched.onPart(part);
+  }
+
+  /** The instance will answer nothing of what it was given. */
+  onLost(instance: InstancePort, error: StatusError): void {
+    this.#dispatched.onLost(instance, error);
   }
 
   /** An instance became ready, or went away for good. */
@@ -167,10 +142,7 @@ export class Batcher {
   failAll(error: StatusError): void {
     this.#isStopped = true;
     this.#failWaiting(error);
-    for (const payload of this.#payloads.values()) {
-      for (const entry of payload.entries) this.#fail(entry, error, 'OTHER');
-    }
-    this.#payloads.clear();
+    this.#dispatched.failAll(error);
     this.#checkIdle();
   }
 
@@ -197,19 +169,20 @@ export class Batcher {
         waitUntilMs = Math.min(waitUntilMs, decision.waitUntilMs);
         break;
       }
-      this.#dispatch(instance, this.#queue.take(decision.take), nowMs);
+      this.#dispatched.send(instance, this.#queue.take(decision.take), nowMs);
     }
     this.#wakeAt(waitUntilMs, nowMs);
   }
 
   /** The ready instance with the least to do. */
   #freeInstance(): InstancePort | undefined {
-    const isPrefetching = this.#policy.isPrefetching && this.#computeNs < PREFETCH_COMPUTE_NS_MAX;
+    const isPrefetching = this.#policy.isPrefetching && this.#dispatched.computeNs < PREFETCH_COMPUTE_NS_MAX;
     const depth = isPrefetching ? PREFETCH_DEPTH : 1;
     let free: InstancePort | undefined;
     let least = depth;
     for (const instance of this.#instances) {
       if (instance.state !== 'ready') continue;
+      if (this.#dispatched.lingeringCountOf(instance) >= OPEN_BATCHES_PER_INSTANCE_MAX) continue;
       const count = instance.inFlightCount;
       if (count < least) {
         free = instance;
@@ -218,28 +191,6 @@ export class Batcher {
       }
     }
     return free;
-  }
-
-  #dispatch(instance: InstancePort, entries: readonly Entry[], nowMs: number): void {
-    const batchId = this.#nextBatchId;
-    this.#nextBatchId = batchId === 0xffff_ffff ? 1 : batchId + 1;
-    const payload: Payload = { batchId, entries, instance, cancelledCount: 0 };
-    this.#payloads.set(batchId, payload);
-    for (const entry of entries) {
-      entry.computeStartMs = nowMs;
-      entry.payload = payload;
-      this.#owner.entryStarted(entry);
-    }
-    try {
-      instance.execute(
-        batchId,
-        entries.map((entry) => entry.sent),
-      );
-    } catch (thrown) {
-      // A defect of ours costs these requests, not the server.
-      this.#payloads.delete(batchId);
-      for (const entry of entries) this.#fail(entry, StatusError.from(thrown), 'OTHER');
-    }
   }
 
   #wakeAt(atMs: number, nowMs: number): void {
@@ -256,41 +207,20 @@ export class Batcher {
 
   #rejectExpired(nowMs: number): void {
     for (const entry of this.#queue.expire(nowMs)) {
-      this.#fail(entry, unavailable('Request timeout expired'), 'REJECTED');
+      this.#dispatched.fail(entry, unavailable('Request timeout expired'), 'REJECTED');
     }
     this.#checkIdle();
   }
 
   #failWaiting(error: StatusError): void {
-    for (const entry of this.#queue.take(this.#queue.length)) this.#fail(entry, error, 'BACKEND');
+    for (const entry of this.#queue.take(this.#queue.length)) {
+      this.#dispatched.fail(entry, error, 'BACKEND');
+    }
     this.#checkIdle();
   }
 
-  #answer(entry: Entry, reply: ReceivedReply, index: number): void {
-    if (entry.isAnswered) return;
-    const result = reply.results[index];
-    if (result === undefined) {
-      this.#fail(entry, new StatusError('INTERNAL', 'the host sent no result for this request'), 'BACKEND');
-      return;
-    }
-    if (result instanceof StatusError) {
-      this.#fail(entry, result, result.code === 'CANCELLED' ? 'CANCELED' : 'BACKEND');
-      return;
-    }
-    entry.isAnswered = true;
-    if (this.#ordered === undefined) this.#owner.succeed(entry, result, reply);
-    else this.#ordered.answer(entry, () => this.#owner.succeed(entry, result, reply));
-  }
-
-  #fail(entry: Entry, error: StatusError, reason: FailureReason): void {
-    if (entry.isAnswered) return;
-    entry.isAnswered = true;
-    if (this.#ordered === undefined) this.#owner.fail(entry, error, reason);
-    else this.#ordered.answer(entry, () => this.#owner.fail(entry, error, reason));
-  }
-
   #checkIdle(): void {
-    if (this.#onIdle === undefined || this.#payloads.size > 0 || this.#queue.waitingCount > 0) return;
+    if (this.#onIdle === undefined || !this.#dispatched.isEmpty || this.#queue.waitingCount > 0) return;
     this.#timer?.();
     this.#onIdle();
     this.#onIdle = undefined;

@@ -2,9 +2,10 @@
 // answered exactly once: whoever sets `isAnswered` has the duty to call the sink.
 
 import type { InferRequest, ResponseSink } from '../../domain/request.ts';
+import type { RequestTrace } from '../../domain/request-trace.ts';
 import type { StatusError } from '../../domain/status.ts';
 import type { SentRequest } from '../../instance/execute-frame.ts';
-import type { ReceivedOutput } from '../../instance/response-frame.ts';
+import type { ReceivedOutputs } from '../../instance/result-codec.ts';
 import type { FailureReason } from '../stats/model-metrics.ts';
 
 export interface BatchTiming {
@@ -17,6 +18,7 @@ export interface Entry {
   readonly request: InferRequest;
   readonly sent: SentRequest;
   readonly sink: ResponseSink;
+  readonly trace: RequestTrace | undefined;
   /** Rows this request adds to a batch; a batch of 0 counts as 1. */
   readonly batchSize: number;
   readonly byteLength: number;
@@ -29,10 +31,18 @@ export interface Entry {
   /** Infinity when it never expires. */
   deadlineMs: number;
   level: number;
+  /** The end has come or is on its way; nothing may be sent any more. */
   isAnswered: boolean;
   payload: Payload | undefined;
-  /** Set under preserve_ordering when the result is there before its turn. */
-  release: (() => void) | undefined;
+  /** Its place in the payload. */
+  index: number;
+  /** Its success is in the statistics; those of a decoupled model count when the execution is over. */
+  isCounted: boolean;
+  /** The host was told that this client reads too slowly. */
+  isPaused: boolean;
+  /** Under preserve_ordering: responses and the end that came before its turn. */
+  held: (() => void)[] | undefined;
+  isEnded: boolean;
 }
 
 /** A batch given to an instance. */
@@ -40,7 +50,11 @@ export interface Payload {
   readonly batchId: number;
   readonly entries: readonly Entry[];
   readonly instance: InstancePort;
-  cancelledCount: number;
+  /** Entries without an end. */
+  openCount: number;
+  isExecuted: boolean;
+  /** The instance has gone on to other work, and open entries are answered part by part. */
+  isLingering: boolean;
 }
 
 /** What a scheduler needs of an instance. */
@@ -50,14 +64,21 @@ export interface InstancePort {
   readonly inFlightCount: number;
   readonly lastError: StatusError | undefined;
   execute(batchId: number, requests: readonly SentRequest[]): void;
-  cancel(batchId: number): void;
+  cancel(batchId: number, request: number): void;
+  setPaused(batchId: number, request: number, isPaused: boolean): void;
 }
 
 /** The model, as a scheduler sees it: it turns results into answers and statistics. */
 export interface EntryOwner {
   /** The request left the queue for an instance. */
   entryStarted(entry: Entry): void;
-  succeed(entry: Entry, outputs: readonly ReceivedOutput[], timing: BatchTiming): void;
+  succeed(entry: Entry, result: ReceivedOutputs, timing: BatchTiming): void;
+  /** One response of many; undefined is a response without content. False: the client reads too slowly. */
+  respond(entry: Entry, result: ReceivedOutputs | StatusError | undefined, isFinal: boolean): boolean;
+  /** The end of a request that was answered part by part. */
+  finish(entry: Entry): void;
+  /** Such a request has been executed; its answers may go on. */
+  executed(entry: Entry, timing: BatchTiming): void;
   fail(entry: Entry, error: StatusError, reason: FailureReason): void;
   /** Once per executed batch of which at least one request succeeded. */
   batchExecuted(batchSize: number, timing: BatchTiming): void;

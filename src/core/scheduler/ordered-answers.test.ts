@@ -40,5 +40,38 @@ test('an answer given while another leaves keeps its turn', () => {
     answers.answer(second, () => sent.push('second'));
   });
   assert.deepEqual(sent, ['first', 'second', 'third']);
-  assert.equal(third.release, undefined);
+  assert.equal(third.held, undefined);
+});
+
+test('responses of the first leave at once, those of later ones with their turn, in their order', () => {
+  const answers = new OrderedAnswers();
+  const [first, second] = [makeEntry(), makeEntry()];
+  for (const entry of [first, second]) answers.add(entry);
+  const sent: string[] = [];
+  assert.equal(
+    answers.respond(second, () => sent.push('second 1')),
+    false,
+  );
+  assert.equal(
+    answers.respond(first, () => sent.push('first 1')),
+    true,
+  );
+  answers.answer(second, () => sent.push('second end'));
+  assert.deepEqual(sent, ['first 1']);
+  answers.answer(first, () => sent.push('first end'));
+  assert.deepEqual(sent, ['first 1', 'first end', 'second 1', 'second end']);
+});
+
+test('a request that becomes the first sends what it held and goes on', () => {
+  const answers = new OrderedAnswers();
+  const [first, second] = [makeEntry(), makeEntry()];
+  for (const entry of [first, second]) answers.add(entry);
+  const sent: string[] = [];
+  answers.respond(second, () => sent.push('second 1'));
+  answers.answer(first, () => sent.push('first end'));
+  assert.deepEqual(sent, ['first end', 'second 1']);
+  assert.equal(
+    answers.respond(second, () => sent.push('second 2')),
+    true,
+  );
 });

@@ -87,7 +87,7 @@ export class RequestQueue {
   push(entry: Entry, nowMs: number): void {
     const level = this.#levels[entry.level]!;
     entry.queueStartMs = nowMs;
-    entry.deadlineMs = deadlineOf(level.policy, entry.request.timeoutUs, nowMs);
+    entry.deadlineMs = deadlineOf(level.policy, Number(entry.request.timeoutUs), nowMs);
     if (entry.deadlineMs < level.nextDeadlineMs) level.nextDeadlineMs = entry.deadlineMs;
     level.fresh.pushBack(entry);
     level.waitingCount++;

@@ -3,7 +3,12 @@
 import type { InferRequest, ResponseSink } from '../../domain/request.ts';
 import type { Entry } from './entry.ts';
 
-const NO_SINK: ResponseSink = { send: () => {}, finish: () => {}, fail: () => {} };
+const NO_SINK: ResponseSink = {
+  send: () => true,
+  sendError: () => true,
+  finish: () => {},
+  fail: () => {},
+};
 
 export function makeRequest(fields: Partial<InferRequest> = {}): InferRequest {
   return {
@@ -25,6 +30,7 @@ export function makeEntry(fields: Partial<Entry> = {}): Entry {
     request: makeRequest(),
     sent: { inputs: [], requestedOutputs: [] },
     sink: NO_SINK,
+    trace: undefined,
     batchSize: 1,
     byteLength: 1,
     batchKey: '',
@@ -35,7 +41,11 @@ export function makeEntry(fields: Partial<Entry> = {}): Entry {
     level: 0,
     isAnswered: false,
     payload: undefined,
-    release: undefined,
+    index: 0,
+    isCounted: false,
+    isPaused: false,
+    held: undefined,
+    isEnded: false,
     ...fields,
   };
 }

@@ -5,11 +5,15 @@ import type { StatusCode, StatusError } from '../../domain/status.ts';
 import { readVersion } from '../../lib/version.ts';
 import { errorDocument } from '../../wire/v2-json/documents.ts';
 
-export interface HttpAnswer {
+/** All of an answer but its body. */
+export interface HttpAnswerHead {
   readonly status: number;
   readonly type: string;
   /** Further header lines, each with its line end. */
   readonly headers?: string;
+}
+
+export interface HttpAnswer extends HttpAnswerHead {
   readonly parts: readonly Buffer[];
   readonly byteLength: number;
 }
@@ -20,6 +24,7 @@ export type ConnectionOption = 'close' | 'keep-alive' | '';
 export const JSON_TYPE = 'application/json';
 export const TEXT_TYPE = 'text/plain';
 export const BINARY_TYPE = 'application/octet-stream';
+export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8';
 
 /** Our own version; /v2 names the Triton version that clients check. */
 const SERVER = `Server: nereid/${readVersion()}\r\n`;
@@ -72,7 +77,11 @@ export function errorAnswer(status: number, message: string, type: string = TEXT
 }
 
 export function statusAnswer(error: StatusError, type: string = JSON_TYPE): HttpAnswer {
-  return errorAnswer(HTTP_STATUS[error.code], error.message, type);
+  return errorAnswer(httpStatusOf(error.code), error.message, type);
+}
+
+export function httpStatusOf(code: StatusCode): number {
+  return HTTP_STATUS[code];
 }
 
 /** The bytes to write: one buffer when the answer is small. */
@@ -80,13 +89,26 @@ export function encodeAnswer(
   answer: HttpAnswer,
   options: { connection: ConnectionOption; isBodySent: boolean },
 ): readonly Buffer[] {
-  const { status, byteLength } = answer;
-  const connection = options.connection === '' ? '' : `Connection: ${options.connection}\r\n`;
-  const head = `HTTP/1.1 ${status} ${REASONS[status] ?? 'Unknown'}\r\n${SERVER}Content-Type: ${answer.type}\r\n${answer.headers ?? ''}${connection}Content-Length: ${byteLength}\r\n\r\n`;
+  const { byteLength } = answer;
+  const head = headText(answer, options.connection, `Content-Length: ${byteLength}\r\n`);
   if (!options.isBodySent) return [Buffer.from(head, 'latin1')];
   if (byteLength > SINGLE_WRITE_BYTES_MAX) return [Buffer.from(head, 'latin1'), ...answer.parts];
   const bytes = Buffer.allocUnsafe(head.length + byteLength);
   let at = bytes.write(head, 0, 'latin1');
   for (const part of answer.parts) at += part.copy(bytes, at);
   return [bytes];
+}
+
+/** The head of an answer whose length is not known: chunked, or in HTTP/1.0 all that comes until the end. */
+export function encodeStreamHead(
+  head: HttpAnswerHead,
+  options: { connection: ConnectionOption; isChunked: boolean },
+): string {
+  return headText(head, options.connection, options.isChunked ? 'Transfer-Encoding: chunked\r\n' : '');
+}
+
+function headText(head: HttpAnswerHead, connection: ConnectionOption, framing: string): string {
+  const { status } = head;
+  const connectionLine = connection === '' ? '' : `Connection: ${connection}\r\n`;
+  return `HTTP/1.1 ${status} ${REASONS[status] ?? 'Unknown'}\r\n${SERVER}Content-Type: ${head.type}\r\n${head.headers ?? ''}${connectionLine}${framing}\r\n`;
 }

@@ -22,28 +22,10 @@ import {
   memberNames,
 } from '../../wire/v2-json/json-value.ts';
 import { modelConfigToJson } from '../../wire/v2-json/model-config-json.ts';
+import { EXTENSIONS, TRITON_VERSION } from '../services.ts';
 import { emptyAnswer, errorAnswer, type HttpAnswer, JSON_TYPE, jsonAnswer, TEXT_TYPE } from './answer.ts';
 import type { HttpServices } from './services.ts';
 import { parseVersion } from './version.ts';
-
-/** The Triton release whose clients and behaviour this server follows. */
-export const TRITON_VERSION = '2.51.0';
-
-const EXTENSIONS = [
-  'classification',
-  'sequence',
-  'model_repository',
-  'model_repository(unload_dependents)',
-  'schedule_policy',
-  'model_configuration',
-  'system_shared_memory',
-  'cuda_shared_memory',
-  'binary_tensor_data',
-  'parameters',
-  'statistics',
-  'trace',
-  'logging',
-];
 
 export interface ModelTarget {
   readonly model: string;

@@ -2,16 +2,7 @@
 
 import type { Parameters, ParameterValue } from '../../domain/request.ts';
 import { invalidArgument } from '../../domain/status.ts';
-
-const RESERVED: ReadonlySet<string> = new Set([
-  'sequence_id',
-  'sequence_start',
-  'sequence_end',
-  'priority',
-  'timeout',
-  'headers',
-  'binary_data_output',
-]);
+import { isReservedHeader } from '../header-forward.ts';
 
 /** Names keep the case in which the client wrote them; a header wins over a parameter of the same name. */
 export function forwardHeaders(
@@ -23,7 +14,7 @@ export function forwardHeaders(
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!;
     if (!pattern.test(name)) continue;
-    if (RESERVED.has(name) || name.startsWith('triton_')) {
+    if (isReservedHeader(name)) {
       throw invalidArgument(`Header '${name}' is reserved for Triton usage and cannot be forwarded.`);
     }
     forwarded ??= new Map(given);

@@ -3,108 +3,15 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { describe, type TestContext, test } from 'node:test';
+import type { Socket } from 'node:net';
+import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HTTP_AHEAD_BYTES_MAX, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX } from '../../domain/limits.ts';
 import { createPrng } from '../../lib/prng.ts';
 import { type HttpAnswer, TEXT_TYPE, textAnswer } from './answer.ts';
 import type { Body } from './body-reader.ts';
-import { HttpConnection, type HttpExchange, type HttpHandler } from './http-connection.ts';
-
-/** Reached only when a test fails; a busy machine is slow. */
-const WAIT_MS = 10_000;
-
-interface Loopback {
-  readonly port: number;
-  readonly connections: HttpConnection[];
-  readonly sockets: Socket[];
-  readonly defects: unknown[];
-}
-
-async function serve(t: TestContext, begin: HttpHandler['begin']): Promise<Loopback> {
-  const loopback = { connections: [] as HttpConnection[], sockets: [] as Socket[], defects: [] as unknown[] };
-  const handler: HttpHandler = { begin, onDefect: (thrown) => loopback.defects.push(thrown) };
-  const server = createServer({ allowHalfOpen: true }, (socket) => {
-    loopback.connections.push(new HttpConnection(socket, handler));
-    loopback.sockets.push(socket);
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  t.after(() => {
-    server.close();
-    for (const connection of loopback.connections) connection.destroy();
-  });
-  return { ...loopback, port: (server.address() as AddressInfo).port };
-}
-
-/** A client that keeps everything it gets. */
-class Client {
-  readonly socket: Socket;
-  readonly #pieces: Buffer[] = [];
-  isClosed = false;
-
-  constructor(loopback: Loopback, allowHalfOpen = false) {
-    this.socket = connect({ port: loopback.port, host: '127.0.0.1', noDelay: true, allowHalfOpen });
-    this.socket.on('data', (piece) => this.#pieces.push(piece));
-    this.socket.on('error', () => {});
-    this.socket.on('close', () => {
-      this.isClosed = true;
-    });
-  }
-
-  send(bytes: string | Buffer): void {
-    this.socket.write(bytes);
-  }
-
-  get received(): string {
-    return Buffer.concat(this.#pieces).toString('latin1');
-  }
-
-  get answers(): readonly Answer[] {
-    return parseAnswers(this.received);
-  }
-
-  async answered(count: number): Promise<readonly Answer[]> {
-    await until(() => this.isClosed || this.answers.length >= count);
-    assert.equal(this.answers.length, count, this.received.slice(0, 2000));
-    return this.answers;
-  }
-
-  async closed(): Promise<void> {
-    await until(() => this.isClosed);
-  }
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  const startMs = performance.now();
-  while (!condition()) {
-    if (performance.now() - startMs > WAIT_MS) throw new Error('waited too long');
-    await sleep(1);
-  }
-}
-
-interface Answer {
-  readonly status: number;
-  readonly head: string;
-  readonly body: string;
-}
-
-function parseAnswers(text: string, isHead = false): Answer[] {
-  const answers: Answer[] = [];
-  for (let at = 0; ; ) {
-    const end = text.indexOf('\r\n\r\n', at);
-    if (end === -1) return answers;
-    const head = text.slice(at, end);
-    const length = isHead ? 0 : Number(/\r\nContent-Length: ([0-9]+)/.exec(head)?.[1] ?? 0);
-    if (end + 4 + length > text.length) return answers;
-    answers.push({
-      status: Number(/^HTTP\/1\.1 ([0-9]{3}) /.exec(head)?.[1]),
-      head: `${head}\r\n`,
-      body: text.slice(end + 4, end + 4 + length),
-    });
-    at = end + 4 + length;
-  }
-}
+import type { HttpExchange, HttpHandler } from './http-connection.ts';
+import { type Answer, Client, parseAnswers, serve, until } from './test-loopback.ts';
 
 function textOf(text: string): HttpAnswer {
   return textAnswer(200, text, { type: TEXT_TYPE });

@@ -3,27 +3,26 @@
 // says why this is not node:http.
 //
 //   waiting ──bytes──▶ head ──complete──▶ body ──complete──▶ answering ──respond──▶ waiting (or closed)
+//                                                                └──begin, write …, end──▶
 
 import type { Socket } from 'node:net';
 import { HTTP_AHEAD_BYTES_MAX, HTTP_BODY_BYTES_MAX, HTTP_HEAD_BYTES_MAX } from '../../domain/limits.ts';
 import { StatusError } from '../../domain/status.ts';
-import { Cancellation } from '../../lib/cancellation.ts';
-import { encodeAnswer, errorAnswer, type HttpAnswer, statusAnswer, TEXT_TYPE } from './answer.ts';
+import {
+  encodeAnswer,
+  encodeStreamHead,
+  errorAnswer,
+  type HttpAnswer,
+  type HttpAnswerHead,
+  statusAnswer,
+  TEXT_TYPE,
+} from './answer.ts';
+import { AnswerStream, createGoneStream, type HttpStreamWriter } from './answer-stream.ts';
 import { type Body, BodyReader, EMPTY_BODY, tooLarge } from './body-reader.ts';
-import { parseRequestHead, type RequestHead } from './request-head.ts';
+import { Exchange, type ExchangeOwner, type HttpExchange } from './http-exchange.ts';
+import { parseRequestHead } from './request-head.ts';
 
-export interface HttpExchange {
-  readonly head: RequestHead;
-  /** Cancelled when the client goes away before the answer. */
-  readonly cancellation: Cancellation;
-  /**
-   * Once; later calls and calls after the client has gone do nothing. Before the body is complete it ends the
-   * connection, because what follows could not be told from the next request.
-   */
-  respond(answer: HttpAnswer): void;
-  /** No more requests on this connection after the answer. */
-  closeAfterAnswer(): void;
-}
+export type { HttpExchange } from './http-exchange.ts';
 
 /** Decides on a head; the answer is what to do with the body, or with nothing when the body is not wanted. */
 export interface HttpHandler {
@@ -38,34 +37,13 @@ const EMPTY = Buffer.alloc(0);
 /** Bytes ahead are kept in the pieces in which they came; a client that sends single bytes shall not fill memory. */
 const AHEAD_PIECES_MAX = 1024;
 
-/** One per request, so that a late answer can never reach the next one. */
-class Exchange implements HttpExchange {
-  readonly head: RequestHead;
-  readonly cancellation = new Cancellation();
-  readonly #onAnswer: (exchange: Exchange, answer: HttpAnswer) => void;
-  #isAnswered = false;
-  isLast = false;
-
-  constructor(head: RequestHead, onAnswer: (exchange: Exchange, answer: HttpAnswer) => void) {
-    this.head = head;
-    this.#onAnswer = onAnswer;
-  }
-
-  respond(answer: HttpAnswer): void {
-    if (this.#isAnswered || this.cancellation.isCancelled) return;
-    this.#isAnswered = true;
-    this.#onAnswer(this, answer);
-  }
-
-  closeAfterAnswer(): void {
-    this.isLast = true;
-  }
-}
-
 export class HttpConnection {
   readonly #socket: Socket;
   readonly #handler: HttpHandler;
-  readonly #onAnswer = (exchange: Exchange, answer: HttpAnswer): void => this.#write(exchange, answer);
+  readonly #owner: ExchangeOwner = {
+    write: (exchange, answer) => this.#write(exchange, answer),
+    beginStream: (exchange, head) => this.#beginStream(exchange, head),
+  };
   /** Being read; what came after it waits in #ahead. */
   #rest: Buffer = EMPTY;
   readonly #ahead: Buffer[] = [];
@@ -73,6 +51,8 @@ export class HttpConnection {
   #exchange: Exchange | undefined;
   #reader: BodyReader | undefined;
   #plan: ReturnType<HttpHandler['begin']> | undefined;
+  /** The answer that is being written piece by piece. */
+  #stream: AnswerStream | undefined;
   /** The request is complete and its answer is not there yet. */
   #isAnswering = false;
   #isClosing = false;
@@ -92,7 +72,10 @@ export class HttpConnection {
     socket.on('end', () => this.#onEnd());
     socket.on('error', () => {});
     socket.on('close', () => this.#onClose());
-    socket.on('drain', () => this.#readOn());
+    socket.on('drain', () => {
+      this.#stream?.drained();
+      this.#readOn();
+    });
   }
 
   /** True between two requests. */
@@ -128,7 +111,7 @@ export class HttpConnection {
   #write(exchange: Exchange, answer: HttpAnswer): void {
     if (this.#isLast) return;
     const { head } = exchange;
-    const isKeptAlive = this.#isAnswering && head.isKeepAlive && !exchange.isLast && !this.#isClosing;
+    const isKeptAlive = this.#isKeptAlive(exchange);
     const keptAlive = head.isOld ? 'keep-alive' : '';
     const connection = isKeptAlive ? keptAlive : 'close';
     const parts = encodeAnswer(answer, { connection, isBodySent: head.method !== 'HEAD' });
@@ -139,12 +122,40 @@ export class HttpConnection {
       for (const part of parts) socket.write(part);
       socket.uncork();
     }
+    this.#answered(isKeptAlive);
+  }
+
+  #isKeptAlive(exchange: Exchange): boolean {
+    return this.#isAnswering && exchange.head.isKeepAlive && !exchange.isLast && !this.#isClosing;
+  }
+
+  /** The answer is written: on to the next request. */
+  #answered(isKeptAlive: boolean): void {
     this.#isAnswering = false;
     this.#exchange = undefined;
     this.#reader = undefined;
     this.#requestStartMs = 0;
     if (!isKeptAlive) this.#end();
     else if (this.#rest.length > 0 || this.#ahead.length > 0) this.#readOn();
+  }
+
+  /** HTTP/1.0 knows no chunks: there the end of the connection is the end of the answer. */
+  #beginStream(exchange: Exchange, head: HttpAnswerHead): HttpStreamWriter {
+    if (this.#isLast) return createGoneStream();
+    if (!this.#isAnswering) throw new Error('a stream begins only once the body is complete');
+    const isChunked = !exchange.head.isOld;
+    const isKeptAlive = isChunked && this.#isKeptAlive(exchange);
+    const stream = new AnswerStream(this.#socket, {
+      head: encodeStreamHead(head, { connection: isKeptAlive ? '' : 'close', isChunked }),
+      isChunked,
+      isBodySent: exchange.head.method !== 'HEAD',
+      onEnd: () => {
+        this.#stream = undefined;
+        if (!this.#isLast) this.#answered(isKeptAlive && !this.#isClosing);
+      },
+    });
+    this.#stream = stream;
+    return stream;
   }
 
   #onData(chunk: Buffer): void {
@@ -206,7 +217,7 @@ export class HttpConnection {
       return false;
     }
     this.#rest = this.#rest.subarray(end + HEAD_END.length);
-    this.#begin(new Exchange(head, this.#onAnswer));
+    this.#begin(new Exchange(head, this.#owner));
     return true;
   }
 
@@ -305,8 +316,14 @@ export class HttpConnection {
     this.#isLast = true;
     this.#isAnswering = false;
     this.#dropRest();
-    this.#exchange?.cancellation.cancel();
+    const stream = this.#stream;
+    const exchange = this.#exchange;
+    this.#stream = undefined;
     this.#exchange = undefined;
+    stream?.gone();
+    exchange?.cancellation.cancel();
+    // Who waits for room must not wait forever.
+    stream?.drained();
   }
 }
 

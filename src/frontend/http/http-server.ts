@@ -1,20 +1,25 @@
 // The HTTP listener of the inference API: accepts connections, routes requests, checks restricted APIs and
 // methods. Endpoints are in their own files.
 
-import { createServer, type Server } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 import { HTTP_HEAD_MS_MAX, HTTP_REQUEST_MS_MAX } from '../../domain/limits.ts';
-import { internal, StatusError, unsupported } from '../../domain/status.ts';
+import { StatusError } from '../../domain/status.ts';
 import { createInferRequestDecoder } from '../../wire/v2-json/infer-request-decoder.ts';
-import { errorAnswer, type HttpAnswer, statusAnswer, TEXT_TYPE } from './answer.ts';
+import { type ListenAddress, listenOn } from '../listen.ts';
+import { createTlsContext, type TlsContext, type TlsFiles } from '../tls-context.ts';
+import { errorAnswer, type HttpAnswer, JSON_TYPE, statusAnswer, TEXT_TYPE } from './answer.ts';
 import * as endpoints from './endpoints.ts';
+import { beginGenerate } from './generate-endpoint.ts';
 import { HttpConnection, type HttpExchange, type HttpHandler } from './http-connection.ts';
 import { beginInfer, type InferContext } from './infer-endpoint.ts';
 import { JsonThread } from './json-thread.ts';
 import { headerOf } from './request-head.ts';
 import { categoryOf, findRoute, isMethodAllowed, type Route } from './router.ts';
 import type { HttpServices } from './services.ts';
+import { sharedMemory } from './shared-memory-endpoints.ts';
+import { traceSettings } from './trace-endpoints.ts';
 
-const BACKLOG = 1024;
 /** How often slow clients are looked for. */
 const SLOW_SWEEP_MS = 5000;
 
@@ -26,21 +31,30 @@ export interface HttpFrontend {
   destroy(): void;
 }
 
-export async function startHttpFrontend(
-  services: HttpServices,
-  listen: { address: string; port: number; isPortReused: boolean },
-): Promise<HttpFrontend> {
+export interface HttpListen extends ListenAddress {
+  /** Undefined: plain HTTP. */
+  readonly ssl?: TlsFiles | undefined;
+}
+
+export async function startHttpFrontend(services: HttpServices, listen: HttpListen): Promise<HttpFrontend> {
+  const { logger } = services;
+  const tls = listen.ssl === undefined ? undefined : await openTls(listen.ssl, logger);
   const jsonThread = new JsonThread();
   const handler = createHandler({ services, decoder: createInferRequestDecoder(), jsonThread });
   const connections = new Set<HttpConnection>();
-  const server = createServer({ allowHalfOpen: true }, (socket) => {
+  const server = createListener({ tls, logger }, (socket) => {
     const connection = new HttpConnection(socket, handler);
     connections.add(connection);
     socket.on('close', () => connections.delete(connection));
   });
-  await listenOn(server, listen);
+  try {
+    await listenOn(server, listen);
+  } catch (thrown) {
+    tls?.close();
+    throw thrown;
+  }
   // Accepting can fail for a moment, for instance for want of descriptors; that must not end the process.
-  server.on('error', (error) => services.logger.error(`HTTP listener: ${error.message}`));
+  server.on('error', (error) => logger.error(`HTTP listener: ${error.message}`));
   const sweep = setInterval(() => {
     const nowMs = performance.now();
     const limits = { headMsMax: HTTP_HEAD_MS_MAX, requestMsMax: HTTP_REQUEST_MS_MAX };
@@ -51,31 +65,33 @@ export async function startHttpFrontend(
   const bound = server.address();
   return {
     port: typeof bound === 'object' && bound !== null ? bound.port : listen.port,
-    close: () => closeServer(server, connections),
+    close: () => {
+      tls?.close();
+      return closeServer(server, connections);
+    },
     destroy: () => {
+      tls?.close();
       for (const connection of connections) connection.destroy();
       void jsonThread.close();
     },
   };
 }
 
-function listenOn(
-  server: Server,
-  listen: { address: string; port: number; isPortReused: boolean },
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onError = (error: NodeJS.ErrnoException): void => {
-      const where = `${listen.address}:${listen.port}`;
-      if (error.code === 'EADDRINUSE') reject(internal(`Socket '${where}' already in use `));
-      else reject(internal(`failed to listen on '${where}': ${error.message}`));
-    };
-    server.once('error', onError);
-    const options = { host: listen.address, port: listen.port, backlog: BACKLOG };
-    server.listen(listen.isPortReused ? { ...options, reusePort: true } : options, () => {
-      server.off('error', onError);
-      resolve();
-    });
-  });
+function openTls(files: TlsFiles, logger: HttpServices['logger']): Promise<TlsContext> {
+  return createTlsContext({ files, label: 'http', protocol: 'http/1.1', logger });
+}
+
+/** Half-open, because a client may close its side when it has sent all; HttpConnection decides what that means. */
+function createListener(
+  { tls, logger }: { tls: TlsContext | undefined; logger: HttpServices['logger'] },
+  onSocket: (socket: Socket) => void,
+): Server {
+  if (tls === undefined) return createServer({ allowHalfOpen: true }, onSocket);
+  const options = { ...tls.serverOptions, allowHalfOpen: true, handshakeTimeout: HTTP_HEAD_MS_MAX };
+  const server = createTlsServer(options, onSocket);
+  server.on('tlsClientError', (error) => logger.verbose(1, `TLS handshake failed: ${error.message}`));
+  tls.attach(server);
+  return server;
 }
 
 /** Idle connections end at once, the others after their answer. */
@@ -105,8 +121,18 @@ function begin(context: InferContext, exchange: HttpExchange): ReturnType<HttpHa
     const message = `This API is restricted, expecting header '${restricted.header}'`;
     return refusal(exchange, errorAnswer(403, message));
   }
-  if (!isMethodAllowed(route, head.method)) return refusal(exchange, errorAnswer(405, 'Method Not Allowed'));
-  if (route.kind === 'model' && route.action === 'infer') return beginInfer(context, exchange, route);
+  if (!isMethodAllowed(route, head.method)) {
+    return refusal(
+      exchange,
+      errorAnswer(405, 'Method Not Allowed', isGenerate(route) ? JSON_TYPE : TEXT_TYPE),
+    );
+  }
+  if (route.kind === 'model') {
+    if (route.action === 'infer') return beginInfer(context, exchange, route);
+    if (route.action === 'generate' || route.action === 'generate_stream') {
+      return beginGenerate(context, exchange, { ...route, isStream: route.action === 'generate_stream' });
+    }
+  }
   return {
     isBodyKept: true,
     onBody: (body) => {
@@ -120,6 +146,11 @@ function begin(context: InferContext, exchange: HttpExchange): ReturnType<HttpHa
       );
     },
   };
+}
+
+/** Triton sets its content type before it looks at the method. */
+function isGenerate(route: Route): boolean {
+  return route.kind === 'model' && (route.action === 'generate' || route.action === 'generate_stream');
 }
 
 /** The answer is known before the body, which is read and dropped. */
@@ -147,8 +178,13 @@ async function answerOf(
       return endpoints.control(services, { ...route, body: call.body });
     case 'logging':
       return endpoints.logging(services, call.method === 'POST' ? call.body : undefined);
-    case 'absent':
-      throw unsupported(`${route.name} is not served by this version`);
+    case 'trace':
+      return traceSettings(services, {
+        model: route.model,
+        body: call.method === 'POST' ? call.body : undefined,
+      });
+    case 'shared-memory':
+      return sharedMemory(services, { ...route, body: call.body });
   }
 }
 

@@ -1,10 +1,14 @@
 // POST /v2/models/…/infer: body in, decoded request to the core, answer out. The hot path of the server.
 
 import { deflate, gzip } from 'node:zlib';
+import type { InferCall } from '../../core/infer.ts';
 import type { Model } from '../../core/model/model.ts';
 import { LATEST_VERSION } from '../../core/repository/catalog.ts';
+import { inferShared } from '../../core/shm/infer-shared.ts';
 import { JSON_INLINE_BYTES_MAX } from '../../domain/limits.ts';
+import type { RequestRanges } from '../../domain/memory-range.ts';
 import type { InferResponse, ResponseSink } from '../../domain/request.ts';
+import type { RequestTrace } from '../../domain/request-trace.ts';
 import { internal, StatusError, unsupported } from '../../domain/status.ts';
 import type { DecodedInferRequest } from '../../wire/v2-json/decode-infer-request.ts';
 import {
@@ -20,6 +24,7 @@ import type { Body } from './body-reader.ts';
 import { decompress, isCompressed, UNSUPPORTED_COMPRESSION } from './decompress.ts';
 import { forwardHeaders } from './header-forward.ts';
 import type { HttpExchange, HttpHandler } from './http-connection.ts';
+import { respondTraced, startHttpTrace } from './http-trace.ts';
 import { isLargeJsonAnswer, type JsonThread } from './json-thread.ts';
 import { headerOf } from './request-head.ts';
 import type { HttpServices } from './services.ts';
@@ -36,6 +41,8 @@ interface Walk {
   readonly context: InferContext;
   readonly exchange: HttpExchange;
   readonly target: { readonly model: string; readonly version: number };
+  /** Known once the body is complete; undefined when the request is not traced. */
+  trace: RequestTrace | undefined;
 }
 
 /** Called with the head alone: what is already wrong with it is answered without keeping the body. */
@@ -46,10 +53,14 @@ export function beginInfer(
 ): ReturnType<HttpHandler['begin']> {
   try {
     const version = route.version === '' ? LATEST_VERSION : parseVersion(route.version);
-    const walk: Walk = { context, exchange, target: { model: route.model, version } };
-    requireUnary(context.services.catalog.find(route.model, version));
+    const walk: Walk = { context, exchange, target: { model: route.model, version }, trace: undefined };
+    const { services } = context;
+    const headMs = services.trace.isOn ? performance.now() : 0;
+    requireUnary(services.catalog.find(route.model, version));
     const isZipped = isCompressed(headerOf(exchange.head, 'content-encoding'));
     const onBody = (body: Body): void => {
+      if (services.trace.isOn)
+        walk.trace = startHttpTrace(services, exchange, { model: route.model, headMs });
       if (isZipped) void unzipThenDecode(walk, body);
       else decodeBody(walk, body);
     };
@@ -81,7 +92,7 @@ async function unzipThenDecode(walk: Walk, body: Body): Promise<void> {
 }
 
 function reject(walk: Walk, thrown: unknown, type: string): void {
-  walk.exchange.respond(statusAnswer(StatusError.from(thrown), type));
+  respondTraced(walk.exchange, statusAnswer(StatusError.from(thrown), type), walk.trace);
 }
 
 function decodeBody(walk: Walk, body: Body): void {
@@ -129,7 +140,28 @@ function submit(walk: Walk, model: Model, decoded: DecodedInferRequest): void {
     pattern === undefined
       ? request
       : { ...request, parameters: forwardHeaders(exchange.head.rawHeaders, pattern, request.parameters) };
-  services.infer(walk.target, forwarded, new UnarySink(walk, model, decoded), exchange.cancellation);
+  const sink = new UnarySink(walk, model, decoded);
+  const call: InferCall = {
+    request: forwarded,
+    sink,
+    cancellation: exchange.cancellation,
+    trace: walk.trace,
+  };
+  if (decoded.ranges === undefined) services.infer(walk.target, call);
+  else submitShared(walk, call, decoded.ranges);
+}
+
+/** Its tensors lie in shared memory: they are copied before the request starts and after it ends. */
+function submitShared(walk: Walk, call: InferCall, ranges: RequestRanges): void {
+  const { services } = walk.context;
+  inferShared({
+    memory: services.sharedMemory,
+    ranges,
+    isDecoupled: false,
+    call,
+    infer: (filled) => services.infer(walk.target, filled),
+    onRefused: (error) => reject(walk, error, JSON_TYPE),
+  });
 }
 
 /** One answer, written when the request is finished. */
@@ -146,9 +178,17 @@ class UnarySink implements ResponseSink {
     this.#decoded = decoded;
   }
 
-  send(response: InferResponse): void {
+  send(response: InferResponse): boolean {
     this.#response = response;
     this.#count++;
+    return true;
+  }
+
+  /** Only decoupled models send one; it is counted, so that the request fails. */
+  sendError(): boolean {
+    this.#response = undefined;
+    this.#count++;
+    return true;
   }
 
   finish(): void {
@@ -156,11 +196,13 @@ class UnarySink implements ResponseSink {
       this.fail(internal(`expected a single response, got ${this.#count}`));
       return;
     }
+    this.#walk.trace?.mark('INFER_RESPONSE_COMPLETE');
     const { outputs, idBytes } = this.#decoded;
     writeResponse(this.#walk, this.#response, { outputs, idBytes, model: this.#model });
   }
 
   fail(error: StatusError): void {
+    this.#walk.trace?.mark('INFER_RESPONSE_COMPLETE');
     reject(this.#walk, error, TEXT_TYPE);
   }
 }
@@ -186,7 +228,7 @@ function writeEncoded(walk: Walk, encoded: EncodedInferResponse): void {
   const accept = headerOf(exchange.head, 'accept-encoding');
   const encoding = accept === undefined ? 'identity' : chooseEncoding(accept);
   if (encoding === 'identity') {
-    exchange.respond(answerOf(encoded, encoded));
+    respondTraced(exchange, answerOf(encoded, encoded), walk.trace);
     return;
   }
   const compress = encoding === 'gzip' ? gzip : deflate;
@@ -196,7 +238,8 @@ function writeEncoded(walk: Walk, encoded: EncodedInferResponse): void {
       return;
     }
     const answer = answerOf(encoded, { parts: [data], byteLength: data.length });
-    exchange.respond({ ...answer, headers: `${answer.headers}Content-Encoding: ${encoding}\r\n` });
+    const headers = `${answer.headers}Content-Encoding: ${encoding}\r\n`;
+    respondTraced(exchange, { ...answer, headers }, walk.trace);
   });
 }
 

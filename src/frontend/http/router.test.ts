@@ -13,10 +13,7 @@ const ROUTES: readonly [target: string, route: Route][] = [
   ['/v2/health/ready', { kind: 'health', what: 'ready' }],
   ['/v2/models/stats', { kind: 'all-stats' }],
   ['/v2/logging', { kind: 'logging' }],
-  [
-    '/v2/trace/setting',
-    { kind: 'absent', category: 'trace', name: 'trace settings', methods: ['GET', 'POST'] },
-  ],
+  ['/v2/trace/setting', { kind: 'trace', model: '' }],
   ['/v2/models/m', model('metadata')],
   ['/v2/models/m/infer', model('infer')],
   ['/v2/models/m/ready', model('ready')],
@@ -31,26 +28,20 @@ const ROUTES: readonly [target: string, route: Route][] = [
   ['/v2/models/m#f', model('metadata')],
   ['http://host:8000/v2/models/m', model('metadata')],
   [`/v2/models/${Buffer.from('größe').toString('latin1')}`, model('metadata', 'größe')],
-  ['/v2/models/m/generate', { kind: 'absent', category: 'inference', name: 'generate', methods: ['POST'] }],
-  [
-    '/v2/models/m/generate_stream',
-    { kind: 'absent', category: 'inference', name: 'generate_stream', methods: ['POST'] },
-  ],
-  [
-    '/v2/models/m/trace/setting',
-    { kind: 'absent', category: 'trace', name: 'trace settings', methods: ['GET', 'POST'] },
-  ],
+  ['/v2/models/m/generate', model('generate')],
+  ['/v2/models/m/generate_stream', model('generate_stream')],
+  ['/v2/models/m/trace/setting', { kind: 'trace', model: 'm' }],
   ['/v2/repository/index', { kind: 'index' }],
   ['/v2/repository/r/index', { kind: 'index' }],
   ['/v2/repository/models/m/load', { kind: 'control', action: 'load', model: 'm', repository: '' }],
   ['/v2/repository/r/models/m/unload', { kind: 'control', action: 'unload', model: 'm', repository: 'r' }],
   [
     '/v2/systemsharedmemory/status',
-    { kind: 'absent', category: 'shared-memory', name: 'shared memory', methods: ['GET'] },
+    { kind: 'shared-memory', memory: 'system', action: 'status', region: '' },
   ],
   [
     '/v2/cudasharedmemory/region/r/register',
-    { kind: 'absent', category: 'shared-memory', name: 'shared memory', methods: ['POST'] },
+    { kind: 'shared-memory', memory: 'cuda', action: 'register', region: 'r' },
   ],
 ];
 

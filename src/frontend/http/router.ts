@@ -3,7 +3,14 @@
 
 import type { RestrictedCategory } from './services.ts';
 
-export type ModelAction = 'metadata' | 'infer' | 'ready' | 'config' | 'stats';
+export type ModelAction =
+  | 'metadata'
+  | 'infer'
+  | 'generate'
+  | 'generate_stream'
+  | 'ready'
+  | 'config'
+  | 'stats';
 
 export type Route =
   | { readonly kind: 'server-metadata' }
@@ -24,26 +31,23 @@ export type Route =
       readonly model: string;
       readonly repository: string;
     }
-  /** Endpoints of the protocol that this version does not serve yet. */
   | {
-      readonly kind: 'absent';
-      readonly category: RestrictedCategory;
-      readonly name: string;
-      readonly methods: readonly string[];
+      readonly kind: 'trace';
+      /** Empty: the settings of every model. */
+      readonly model: string;
+    }
+  | {
+      readonly kind: 'shared-memory';
+      readonly memory: 'system' | 'cuda';
+      readonly action: 'status' | 'register' | 'unregister';
+      /** Empty when the target names none. */
+      readonly region: string;
     };
 
 const MODEL =
   /^\/v2\/models\/([^/]+)(?:\/versions\/([0-9]+))?(?:\/(infer|generate|generate_stream|ready|config|stats|trace\/setting))?$/;
 const REPOSITORY = /^\/v2\/repository(?:\/([^/]+))?\/(index|models\/([^/]+)\/(load|unload))$/;
-const SHARED_MEMORY =
-  /^\/v2\/(?:system|cuda)sharedmemory(?:\/region\/([^/]+))?\/(status|register|unregister)$/;
-
-const TRACE_SETTINGS: Route = {
-  kind: 'absent',
-  category: 'trace',
-  name: 'trace settings',
-  methods: ['GET', 'POST'],
-};
+const SHARED_MEMORY = /^\/v2\/(system|cuda)sharedmemory(?:\/region\/([^/]+))?\/(status|register|unregister)$/;
 
 const REMEMBERED_MAX = 1024;
 const REMEMBERED_CHARS_MAX = 256;
@@ -84,7 +88,7 @@ function matchRoute(path: string): Route | undefined {
     case '/v2/logging':
       return { kind: 'logging' };
     case '/v2/trace/setting':
-      return TRACE_SETTINGS;
+      return { kind: 'trace', model: '' };
     default:
       return matchModel(path) ?? matchRepository(path) ?? matchSharedMemory(path);
   }
@@ -97,10 +101,7 @@ function matchModel(path: string): Route | undefined {
   const version = match[2] ?? '';
   const action = match[3] ?? 'metadata';
   if (action === 'trace/setting') {
-    return version === '' ? TRACE_SETTINGS : undefined;
-  }
-  if (action === 'generate' || action === 'generate_stream') {
-    return { kind: 'absent', category: 'inference', name: action, methods: ['POST'] };
+    return version === '' ? { kind: 'trace', model } : undefined;
   }
   return { kind: 'model', action: action as ModelAction, model, version };
 }
@@ -120,13 +121,19 @@ function matchRepository(path: string): Route | undefined {
 function matchSharedMemory(path: string): Route | undefined {
   const match = SHARED_MEMORY.exec(path);
   if (match === null) return undefined;
-  const methods = match[2] === 'status' ? ['GET'] : ['POST'];
-  return { kind: 'absent', category: 'shared-memory', name: 'shared memory', methods };
+  return {
+    kind: 'shared-memory',
+    memory: match[1] as 'system' | 'cuda',
+    action: match[3] as 'status' | 'register' | 'unregister',
+    region: match[2] ?? '',
+  };
 }
 
 const MODEL_CATEGORIES: Readonly<Record<ModelAction, RestrictedCategory>> = {
   metadata: 'metadata',
   infer: 'inference',
+  generate: 'inference',
+  generate_stream: 'inference',
   ready: 'health',
   config: 'model-config',
   stats: 'statistics',
@@ -148,17 +155,20 @@ export function categoryOf(route: Route): RestrictedCategory {
     case 'index':
     case 'control':
       return 'model-repository';
-    case 'absent':
-      return route.category;
+    case 'trace':
+    case 'shared-memory':
+      return route.kind;
   }
 }
 
+const POST_ACTIONS: ReadonlySet<ModelAction> = new Set(['infer', 'generate', 'generate_stream']);
+
 export function isMethodAllowed(route: Route, method: string): boolean {
-  if (route.kind === 'logging') return method === 'GET' || method === 'POST';
-  if (route.kind === 'absent') return route.methods.includes(method);
+  if (route.kind === 'logging' || route.kind === 'trace') return method === 'GET' || method === 'POST';
   const isPost =
     route.kind === 'index' ||
     route.kind === 'control' ||
-    (route.kind === 'model' && route.action === 'infer');
+    (route.kind === 'shared-memory' && route.action !== 'status') ||
+    (route.kind === 'model' && POST_ACTIONS.has(route.action));
   return method === (isPost ? 'POST' : 'GET');
 }

@@ -1,40 +1,12 @@
-// What the HTTP frontend needs of the server behind it. server.ts puts it together; endpoints only read it.
+// What the HTTP frontend needs of the server behind it: the services of every frontend, and its own settings.
 
-import type { Catalog, IndexRow } from '../../core/repository/catalog.ts';
-import type { LoadOverride } from '../../core/repository/find-model.ts';
-import type { InferRequest, ResponseSink } from '../../domain/request.ts';
-import type { Cancellation } from '../../lib/cancellation.ts';
-import type { Logger } from '../../lib/logger.ts';
+import type { RestrictedApis, ServerServices } from '../services.ts';
 
-export type RestrictedCategory =
-  | 'health'
-  | 'metadata'
-  | 'inference'
-  | 'shared-memory'
-  | 'model-config'
-  | 'model-repository'
-  | 'statistics'
-  | 'trace'
-  | 'logging';
+export type { RestrictedCategory } from '../services.ts';
 
-export interface HttpServices {
-  readonly catalog: Catalog;
-  readonly logger: Logger;
-  readonly serverId: string;
+export interface HttpServices extends ServerServices {
+  /** Undefined: no header is forwarded. */
   readonly headerForwardPattern: RegExp | undefined;
   readonly inputBytesMax: number;
-  readonly restrictedApis: ReadonlyMap<RestrictedCategory, { header: string; value: string }>;
-  /** Throws when the request is refused; otherwise the sink is answered. */
-  infer(
-    target: { model: string; version: number },
-    request: InferRequest,
-    sink: ResponseSink,
-    cancellation: Cancellation,
-  ): void;
-  /** Throws UNAVAILABLE while the server is exiting. */
-  isLive(): boolean;
-  isReady(): boolean;
-  index(isReadyOnly: boolean): Promise<readonly IndexRow[]>;
-  load(model: string, override: LoadOverride): Promise<void>;
-  unload(model: string): Promise<void>;
+  readonly restrictedApis: RestrictedApis;
 }

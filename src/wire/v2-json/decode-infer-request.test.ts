@@ -238,13 +238,55 @@ test('too little or too much binary data is refused', () => {
   );
 });
 
-test('shared memory: parameters are checked, then refused for now', () => {
+test('inputs in shared memory are ranges without data, and the parameters are checked', () => {
   const json = (parameters: string) =>
     `{"inputs":[{"name":"X","datatype":"FP32","shape":[2,3],"parameters":${parameters}}]}`;
+  const decoded = decode(
+    json('{"shared_memory_region":"hr","shared_memory_byte_size":24,"shared_memory_offset":48}'),
+  );
+  assert.deepEqual(decoded.ranges, {
+    inputs: new Map([[0, { region: 'hr', offset: 48, byteSize: 24 }]]),
+    outputs: undefined,
+  });
+  assert.deepEqual(decoded.request.inputs, [
+    { name: 'X', datatype: 'FP32', shape: [2, 3], data: [], byteLength: 24 },
+  ]);
+  const bare = decode(json('{"shared_memory_region":"hr"}'));
+  assert.deepEqual(bare.ranges?.inputs?.get(0), { region: 'hr', offset: 0, byteSize: 0 });
   assertRefused(
     json('{"shared_memory_region":"hr","shared_memory_byte_size":24,"shared_memory_offset":"0"}'),
     'INTERNAL',
     "Unable to parse 'shared_memory_offset': attempt to access JSON non-unsigned-integer as unsigned-integer",
   );
-  assertRefused(json('{"shared_memory_region":"hr"}'), 'UNSUPPORTED', 'shared memory is not supported yet');
+  assertRefused(
+    json('{"shared_memory_region":5}'),
+    'INTERNAL',
+    "Unable to parse 'shared_memory_region': attempt to access JSON non-string as string",
+  );
+  assertRefused(
+    VALID.replace('"data"', '"parameters":{"shared_memory_region":"hr"},"data"'),
+    'INVALID_ARG',
+    "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', 'shared_memory_region' in 'parameters'. But set 'data' 'shared_memory_region'",
+  );
+  assert.equal('ranges' in decode(VALID), false);
+});
+
+test('outputs in shared memory are ranges, and cannot be classes or binary', () => {
+  const output = (more: string) =>
+    withOutputs(
+      `[{"name":"Y","parameters":{"shared_memory_region":"hr","shared_memory_byte_size":24${more}}}]`,
+    );
+  const rangeByName = new Map([['Y', { region: 'hr', offset: 512, byteSize: 24 }]]);
+  for (const more of [',"shared_memory_offset":512', ',"shared_memory_offset":512,"binary_data":false']) {
+    const decoded = decode(output(more));
+    assert.deepEqual(decoded.ranges, { inputs: undefined, outputs: rangeByName });
+    assert.deepEqual(decoded.outputs.rangeByName, rangeByName);
+    assert.deepEqual(decoded.request.requestedOutputs, ['Y']);
+  }
+  for (const [more, what] of [
+    [',"binary_data":true', 'binary_data'],
+    [',"classification":1', 'classification'],
+  ] as const) {
+    assertRefused(output(more), 'INVALID_ARG', `Output can't set both 'shared_memory_region' and '${what}'`);
+  }
 });

@@ -3,9 +3,10 @@
 // one is named. What needs the model's config beyond names (datatype, shape, batch) is core's to check.
 
 import { type DataType, elementBytesOf, INVALID_DATA_TYPE, isDataType } from '../../domain/datatype.ts';
+import type { MemoryRange, RequestRanges } from '../../domain/memory-range.ts';
 import type { ModelView } from '../../domain/model-view.ts';
 import type { InferRequest } from '../../domain/request.ts';
-import { invalidArgument, type StatusError, unsupported } from '../../domain/status.ts';
+import { invalidArgument, type StatusError } from '../../domain/status.ts';
 import { type InputTensor, shapeText, type TensorBytes } from '../../domain/tensor.ts';
 import { type BodyCursor, createBodyCursor, takeContiguous, takeViews } from './body-cursor.ts';
 import { decodeRawRequest } from './decode-raw-request.ts';
@@ -21,6 +22,7 @@ import {
   type JsonValue,
   requireMember,
 } from './json-value.ts';
+import { decodeRange } from './memory-range.ts';
 import { decodeOutputs, type OutputOptions } from './output-options.ts';
 
 export interface DecodeInferRequestOptions {
@@ -38,6 +40,8 @@ export interface DecodedInferRequest {
   /** Only for an id that is not valid UTF-8: the response must echo these bytes. */
   readonly idBytes: Buffer | undefined;
   readonly outputs: OutputOptions;
+  /** Absent when all tensors are in the request; otherwise the caller fills the inputs, which have no data yet. */
+  readonly ranges?: RequestRanges;
 }
 
 const SIZE_ADVICE = 'Use --http-max-input-size to increase the limit.';
@@ -78,10 +82,12 @@ export function decodeJsonRequest(
   const idValue = findMember(root, 'id');
   const id = idValue === undefined ? '' : asString(idValue, "Unable to parse 'id'");
   const settings = decodeSettings(root);
-  const inputs = decodeInputs({ root, id, cursor: head.cursor, options });
+  const { inputs, ranges } = decodeInputs({ root, id, cursor: head.cursor, options });
   checkFullyTaken(head.cursor, options.model);
-  const { requestedOutputs, byName } = decodeOutputs(root);
+  const { requestedOutputs, byName, rangeByName } = decodeOutputs(root);
+  const isShared = ranges !== undefined || rangeByName !== undefined;
   return {
+    ...(isShared ? { ranges: { inputs: ranges, outputs: rangeByName } } : {}),
     request: {
       id,
       inputs,
@@ -94,7 +100,11 @@ export function decodeJsonRequest(
       isRaw: false,
     },
     idBytes: idValue === undefined ? undefined : idBytesOf(idValue),
-    outputs: { byName, isBinaryDefault: settings.isBinaryDefault },
+    outputs: {
+      byName,
+      isBinaryDefault: settings.isBinaryDefault,
+      ...(rangeByName === undefined ? {} : { rangeByName }),
+    },
   };
 }
 
@@ -117,12 +127,19 @@ interface InputsContext {
   readonly options: DecodeInferRequestOptions;
 }
 
-function decodeInputs(context: InputsContext): InputTensor[] {
+interface DecodedInputs {
+  readonly inputs: readonly InputTensor[];
+  /** Of those in shared memory, by place; undefined when there is none. */
+  readonly ranges: ReadonlyMap<number, MemoryRange> | undefined;
+}
+
+function decodeInputs(context: InputsContext): DecodedInputs {
   const list = asArray(
     requireMember(context.root, 'inputs', "Unable to parse 'inputs'"),
     "Unable to parse 'inputs'",
   );
   const inputs: InputTensor[] = [];
+  let ranges: Map<number, MemoryRange> | undefined;
   for (const item of itemsOf(list)) {
     checkOneSource(item);
     const name = asString(requireMember(item, 'name', "Unable to parse 'name'"), "Unable to parse 'name'");
@@ -137,9 +154,15 @@ function decodeInputs(context: InputsContext): InputTensor[] {
     }
     const known = isDataType(datatype) ? datatype : INVALID_DATA_TYPE;
     const data = decodeInputData(item, { name, datatype: known, shape }, context);
-    inputs.push({ name, datatype: known, shape, data, byteLength: byteLengthOf(data) });
+    if ('region' in data) {
+      ranges ??= new Map();
+      ranges.set(inputs.length, data);
+      inputs.push({ name, datatype: known, shape, data: NO_BYTES, byteLength: Number(data.byteSize) });
+    } else {
+      inputs.push({ name, datatype: known, shape, data, byteLength: byteLengthOf(data) });
+    }
   }
-  return inputs;
+  return { inputs, ranges };
 }
 
 function byteLengthOf(data: TensorBytes): number {
@@ -176,15 +199,18 @@ function decodeShape(item: JsonValue): number[] {
 
 type InputHead = Omit<InputTensor, 'data' | 'byteLength'>;
 
-function decodeInputData(item: JsonValue, input: InputHead, context: InputsContext): TensorBytes {
+function decodeInputData(
+  item: JsonValue,
+  input: InputHead,
+  context: InputsContext,
+): TensorBytes | MemoryRange {
   const parameters = findMember(item, 'parameters');
   const binarySize = findMember(parameters, 'binary_data_size');
   if (binarySize !== undefined) {
     const size = asUnsigned(binarySize, "Unable to parse 'binary_data_size'");
     return takeInput(context.cursor, { name: input.name, size, model: context.options.model });
   }
-  if (findMember(parameters, 'shared_memory_region') !== undefined) throw sharedMemoryRefused(parameters!);
-  return decodeJsonData(item, input, context.options);
+  return decodeRange(parameters) ?? decodeJsonData(item, input, context.options);
 }
 
 /** The next binary tensor of the body. */
@@ -199,16 +225,6 @@ export function takeInput(
     );
   }
   return takeViews(cursor, Number(input.size));
-}
-
-/** The place where shared memory will be read; the types of its parameters are checked as Triton does. */
-function sharedMemoryRefused(parameters: JsonValue): StatusError {
-  asString(findMember(parameters, 'shared_memory_region')!, "Unable to parse 'shared_memory_region'");
-  for (const name of ['shared_memory_offset', 'shared_memory_byte_size']) {
-    const value = findMember(parameters, name);
-    if (value !== undefined) asUnsigned(value, `Unable to parse '${name}'`);
-  }
-  return unsupported('shared memory is not supported yet');
 }
 
 function decodeJsonData(item: JsonValue, input: InputHead, options: DecodeInferRequestOptions): TensorBytes {

@@ -140,6 +140,31 @@ test('binary outputs follow the head, and only then its length is told', () => {
   assert.match(textOf(empty), /"shape":\[1,0\],"parameters":{"binary_data_size":0}}\]}$/);
 });
 
+test('an output in shared memory is described and not sent, beside JSON and binary ones', () => {
+  const range = { region: 'r', offset: 0, byteSize: 8 };
+  const shared: OutputTensor = { name: 'S', datatype: 'FP16', shape: [1, 2], data: [], byteLength: 0 };
+  const other = tensor('INT32', [1], bytesOf(new Int32Array([7])));
+  const text = (isBinary: boolean, ...outputs: OutputTensor[]) => {
+    const options = { byName: new Map(), isBinaryDefault: isBinary, rangeByName: new Map([['S', range]]) };
+    return encodeInferResponse(responseOf(outputs), { outputs: options, model: MODEL });
+  };
+  const head =
+    '{"model_name":"m","model_version":"1","outputs":[{"name":"S","datatype":"FP16","shape":[1,2]}';
+  const alone = text(false, shared);
+  assert.equal(textOf(alone), `${head}]}`);
+  assert.equal(alone.jsonLength, undefined);
+  assert.equal(
+    textOf(text(false, shared, other)),
+    `${head},{"name":"OUT","datatype":"INT32","shape":[1],"data":[7]}]}`,
+  );
+  const binary = text(true, shared, other);
+  assert.equal(
+    textOf(binary),
+    `${head},{"name":"OUT","datatype":"INT32","shape":[1],"parameters":{"binary_data_size":4}}]}\x07\0\0\0`,
+  );
+  assert.equal(binary.jsonLength, binary.byteLength - 4);
+});
+
 test('half precision has no JSON form, and a wrong size is an internal error', () => {
   for (const datatype of ['FP16', 'BF16'] as const) {
     const output = tensor(datatype, [1, 2], Buffer.alloc(4));

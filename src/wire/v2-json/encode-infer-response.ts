@@ -29,7 +29,8 @@ export interface EncodedInferResponse {
 
 interface PlannedOutput {
   readonly tensor: OutputTensor;
-  readonly isBinary: boolean;
+  /** What goes to shared memory is there already; the answer only describes it. */
+  readonly sentAs: 'binary' | 'json' | 'shared';
 }
 
 export function encodeInferResponse(
@@ -38,12 +39,12 @@ export function encodeInferResponse(
 ): EncodedInferResponse {
   const outputs = response.outputs.map((output) => planOutput(output, options));
   // The common case is binary: the head is then short, and one string is the fastest way to write it.
-  const isShort = options.idBytes === undefined && outputs.every((output) => output.isBinary);
+  const isShort = options.idBytes === undefined && outputs.every((output) => output.sentAs !== 'json');
   const head = isShort ? shortHead(response, outputs) : longHead(response, outputs, options.idBytes);
   const parts = [head];
   let byteLength = head.length;
-  for (const { tensor, isBinary } of outputs) {
-    if (!isBinary || tensor.byteLength === 0) continue;
+  for (const { tensor, sentAs } of outputs) {
+    if (sentAs !== 'binary' || tensor.byteLength === 0) continue;
     parts.push(...tensor.data);
     byteLength += tensor.byteLength;
   }
@@ -51,17 +52,18 @@ export function encodeInferResponse(
 }
 
 function planOutput(output: OutputTensor, options: EncodeInferResponseOptions): PlannedOutput {
+  if (options.outputs.rangeByName?.has(output.name)) return { tensor: output, sentAs: 'shared' };
   const option: OutputOption = optionOf(options.outputs, output.name);
   const { classCount, isBinary } = option;
   const tensor = classCount > 0 ? classify({ output, classCount, model: options.model }) : output;
-  return { tensor, isBinary };
+  return { tensor, sentAs: isBinary ? 'binary' : 'json' };
 }
 
 function shortHead(response: InferResponse, outputs: readonly PlannedOutput[]): Buffer {
   let text = `{${idText(response.id)}${modelText(response)}`;
   for (let i = 0; i < outputs.length; i++) {
-    const { tensor } = outputs[i]!;
-    text += `${i === 0 ? '' : ','}${tensorText(tensor)}${binaryText(tensor)}`;
+    const { tensor, sentAs } = outputs[i]!;
+    text += `${i === 0 ? '' : ','}${tensorText(tensor)}${sentAs === 'binary' ? binaryText(tensor) : '}'}`;
   }
   return Buffer.from(`${text}]}`);
 }
@@ -82,10 +84,12 @@ function longHead(
   }
   writer.text(modelText(response));
   for (let i = 0; i < outputs.length; i++) {
-    const { tensor, isBinary } = outputs[i]!;
+    const { tensor, sentAs } = outputs[i]!;
     writer.text(`${i === 0 ? '' : ','}${tensorText(tensor)}`);
-    if (isBinary) {
+    if (sentAs === 'binary') {
       writer.ascii(binaryText(tensor));
+    } else if (sentAs === 'shared') {
+      writer.ascii('}');
     } else {
       writer.ascii(',"data":[');
       writeElements(writer, tensor);

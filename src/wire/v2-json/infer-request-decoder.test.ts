@@ -61,3 +61,27 @@ test('the memo gives what the plain decoder gives, with the id and the bytes of 
     /The document root must not be followed by other values/,
   );
 });
+
+test('the memo keeps ranges of shared memory, and takes the binary inputs beside them from the body', () => {
+  const decoder = createInferRequestDecoder();
+  const json = Buffer.from(
+    '{"inputs":[{"name":"S","datatype":"FP32","shape":[4],"parameters":{"shared_memory_region":"r","shared_memory_byte_size":16}},' +
+      '{"name":"X","datatype":"FP32","shape":[2],"parameters":{"binary_data_size":8}}],' +
+      '"outputs":[{"name":"Y","parameters":{"shared_memory_region":"r","shared_memory_offset":16,"shared_memory_byte_size":8}}]}',
+  );
+  for (let round = 0; round < 3; round++) {
+    const body = Buffer.concat([json, Buffer.alloc(8, round)]);
+    const options = {
+      body: [body],
+      bodyLength: body.length,
+      jsonLength: json.length,
+      model: NOBATCH,
+      inputBytesMax: INPUT_BYTES_MAX,
+    };
+    const decoded = decoder.decode(options);
+    assert.deepEqual(decoded, decodeInferRequest(options));
+    assert.deepEqual(decoded.request.inputs[0]?.data, []);
+    assert.deepEqual([...Buffer.concat(decoded.request.inputs[1]!.data)], Array(8).fill(round));
+    assert.equal(decoded.ranges?.outputs?.get('Y')?.offset, 16);
+  }
+});

@@ -64,10 +64,13 @@ function leadingId(json: Buffer): { text: string; end: number } | undefined {
   return json[pos + 1] === 0x2c ? { text: json.toString('latin1', start, pos), end: pos + 2 } : undefined;
 }
 
-/** All data of the inputs lies behind the head: nothing of the tensors themselves is in it. */
+/** All data of the inputs lies behind the head or in shared memory: nothing of the tensors themselves is in it. */
 function isAllBinary(decoded: DecodedInferRequest, request: DecodeInferRequestOptions): boolean {
+  const shared = decoded.ranges?.inputs;
   let inputBytes = 0;
-  for (const input of decoded.request.inputs) inputBytes += input.byteLength;
+  for (const [i, input] of decoded.request.inputs.entries()) {
+    if (!shared?.has(i)) inputBytes += input.byteLength;
+  }
   return inputBytes === request.bodyLength - request.jsonLength && decoded.idBytes === undefined;
 }
 
@@ -95,10 +98,13 @@ function recut(
   const { cursor } = options.head;
   const { model } = options.request;
   const template = known.request;
+  const shared = known.ranges?.inputs;
   const inputs: InputTensor[] = [];
   for (const input of template.inputs) {
     const { name, datatype, shape, byteLength } = input;
-    const data = takeInput(cursor, { name, size: byteLength, model });
+    const data = shared?.has(inputs.length)
+      ? input.data
+      : takeInput(cursor, { name, size: byteLength, model });
     inputs.push({ name, datatype, shape, data, byteLength });
   }
   checkFullyTaken(cursor, model);
@@ -113,5 +119,7 @@ function recut(
     timeoutUs: template.timeoutUs,
     isRaw: false,
   };
-  return { request, idBytes: undefined, outputs: known.outputs };
+  const { outputs, ranges } = known;
+  if (ranges !== undefined) return { request, idBytes: undefined, outputs, ranges };
+  return { request, idBytes: undefined, outputs };
 }

@@ -10,7 +10,7 @@ export interface InferSettings {
   correlationId: bigint | string;
   sequenceFlags: number;
   priority: number;
-  timeoutUs: number;
+  timeoutUs: number | bigint;
   isBinaryDefault: boolean;
 }
 
@@ -51,7 +51,7 @@ function applyParameter(settings: InferSettings, name: string, value: JsonValue)
       settings.priority = Number(asUnsigned(value, context));
       return;
     case 'timeout':
-      settings.timeoutUs = Number(asUnsigned(value, context));
+      settings.timeoutUs = asUnsigned(value, context);
       return;
     case 'binary_data_output':
       settings.isBinaryDefault = asBoolean(value, context);

@@ -1,7 +1,8 @@
-// How each requested output is to be sent: binary or JSON, as a tensor or as its best classes.
+// How each requested output is to be sent: binary, JSON or through shared memory, as a tensor or as its best classes.
 // Decoded from the `outputs` of a request, read again when the response is written.
 
-import { invalidArgument, unsupported } from '../../domain/status.ts';
+import type { MemoryRange } from '../../domain/memory-range.ts';
+import { invalidArgument } from '../../domain/status.ts';
 import { itemsOf } from './json-reader.ts';
 import {
   asArray,
@@ -12,6 +13,7 @@ import {
   type JsonValue,
   requireMember,
 } from './json-value.ts';
+import { decodeRange } from './memory-range.ts';
 
 export interface OutputOption {
   readonly isBinary: boolean;
@@ -24,14 +26,17 @@ export interface OutputOptions {
   readonly byName: ReadonlyMap<string, OutputOption>;
   /** For those it does not list. */
   readonly isBinaryDefault: boolean;
+  /** The outputs that go to shared memory; absent when there is none. */
+  readonly rangeByName?: ReadonlyMap<string, MemoryRange>;
 }
 
 export interface DecodedOutputs {
   readonly requestedOutputs: readonly string[];
   readonly byName: ReadonlyMap<string, OutputOption>;
+  readonly rangeByName: ReadonlyMap<string, MemoryRange> | undefined;
 }
 
-const NONE: DecodedOutputs = { requestedOutputs: [], byName: new Map() };
+const NONE: DecodedOutputs = { requestedOutputs: [], byName: new Map(), rangeByName: undefined };
 
 export function optionOf(options: OutputOptions, name: string): OutputOption {
   return options.byName.get(name) ?? { isBinary: options.isBinaryDefault, classCount: 0 };
@@ -42,26 +47,31 @@ export function decodeOutputs(root: JsonValue): DecodedOutputs {
   const member = findMember(root, 'outputs');
   if (member === undefined) return NONE;
   const byName = new Map<string, OutputOption>();
+  let rangeByName: Map<string, MemoryRange> | undefined;
   for (const item of itemsOf(asArray(member, "Unable to parse 'outputs'"))) {
     const parameters = findMember(item, 'parameters');
     checkSharedMemory(parameters);
     const name = asString(requireMember(item, 'name', "Unable to parse 'name'"), "Unable to parse 'name'");
-    const option = decodeOption(parameters);
-    if (!byName.has(name)) byName.set(name, option);
+    const classCount = decodeClassCount(parameters);
+    const range = decodeRange(parameters);
+    const isBinary = range === undefined && decodeIsBinary(parameters);
+    if (byName.has(name)) continue;
+    byName.set(name, { isBinary, classCount });
+    if (range === undefined) continue;
+    rangeByName ??= new Map();
+    rangeByName.set(name, range);
   }
-  return { requestedOutputs: [...byName.keys()], byName };
+  return { requestedOutputs: [...byName.keys()], byName, rangeByName };
 }
 
-function decodeOption(parameters: JsonValue | undefined): OutputOption {
-  const classification = findMember(parameters, 'classification');
-  const classCount =
-    classification === undefined ? 0 : Number(asUnsigned(classification, "Unable to set 'classification'"));
-  if (findMember(parameters, 'shared_memory_region') !== undefined) {
-    throw unsupported('shared memory is not supported yet');
-  }
-  const binary = findMember(parameters, 'binary_data');
-  const isBinary = binary === undefined ? false : asBoolean(binary, "Unable to parse 'binary_data'");
-  return { isBinary, classCount };
+function decodeClassCount(parameters: JsonValue | undefined): number {
+  const value = findMember(parameters, 'classification');
+  return value === undefined ? 0 : Number(asUnsigned(value, "Unable to set 'classification'"));
+}
+
+function decodeIsBinary(parameters: JsonValue | undefined): boolean {
+  const value = findMember(parameters, 'binary_data');
+  return value === undefined ? false : asBoolean(value, "Unable to parse 'binary_data'");
 }
 
 function checkSharedMemory(parameters: JsonValue | undefined): void {

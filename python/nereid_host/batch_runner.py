@@ -1,0 +1,174 @@
+"""Runs batches: EXECUTE frame to request objects, the model's `execute`, what it returned to a RESPONSE frame.
+
+`accept` and `find` belong to the host's reader thread, `run` to the main thread, one batch after another.
+"""
+from time import perf_counter_ns
+from types import CoroutineType
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
+from weakref import WeakValueDictionary
+
+from nereid_host.answer import Answer, AnswerKey, AnswerLink
+from nereid_host.exception_text import text_of
+from nereid_host.execute_frame import SentBatch, SentRequest
+from nereid_host.model import PythonModel
+from nereid_host.request import InferenceRequest
+from nereid_host.response import InferenceResponse
+from nereid_host.response_frame import BY_SENDER, ExecuteTimes, Result, encode_part_frame, encode_response_frame
+from nereid_host.runtime import runtime
+from nereid_host.status import StatusError
+from nereid_host.tensor import DATATYPE_NUMBERS, Tensor
+
+
+class OpenBatch(NamedTuple):
+    id: int
+    requests: List[SentRequest]
+    # One per request. Nothing else of the host keeps them, so that a model's letting go is noticed.
+    answers: List[Answer]
+
+
+class BatchRunner:
+    def __init__(
+        self,
+        model: PythonModel,
+        config: Dict[str, Any],
+        send: Callable[[List[Any]], None],
+        later: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """`send` writes a frame; `later` has something done on the main thread."""
+        self._model = model
+        self._inputs = [(tensor["name"], DATATYPE_NUMBERS[tensor["data_type"]]) for tensor in config["input"]]
+        self._output_names = [tensor["name"] for tensor in config["output"]]
+        self._send = send
+        self._later = later
+        self._link = AnswerLink(
+            send_part=self._send_part,
+            note_dropped=self._note_dropped,
+            is_decoupled=config.get("model_transaction_policy", {}).get("decoupled", False),
+            output_indexes={name: index for index, name in enumerate(self._output_names)},
+        )
+        self._open: "WeakValueDictionary[AnswerKey, Answer]" = WeakValueDictionary()
+        self._coroutines: Any = None
+
+    def accept(self, batch: SentBatch) -> OpenBatch:
+        answers: List[Answer] = []
+        for position, request in enumerate(batch.requests):
+            indexes = self._link.output_indexes
+            if request.requested_outputs:
+                indexes = {self._output_names[index]: index for index in request.requested_outputs}
+            answer = Answer(AnswerKey(batch.id, position), self._link, indexes)
+            self._open[answer.key] = answer
+            answers.append(answer)
+        return OpenBatch(batch.id, batch.requests, answers)
+
+    def find(self, batch_id: int, request: int) -> Optional[Answer]:
+        return self._open.get(AnswerKey(batch_id, request))
+
+    def cancel_all(self) -> None:
+        for answer in list(self._open.values()):
+            answer.cancel()
+
+    def run(self, batch: OpenBatch) -> None:
+        start_ns = perf_counter_ns()
+        # Those that nobody waits for any more never reach the model.
+        results = [answer.refuse() if answer.is_cancelled else BY_SENDER for answer in batch.answers]
+        wanted = [position for position, result in enumerate(results) if result is BY_SENDER]
+        answers = [batch.answers[position] for position in wanted]
+        requests = [
+            InferenceRequest(self._tensors_of(batch.requests[position]), batch.requests[position].info, answer)
+            for position, answer in zip(wanted, answers)
+        ]
+        execute_ns = perf_counter_ns()
+        returned = self._execute(requests, answers) if requests else []
+        output_ns = perf_counter_ns()
+        for position, answer, response in zip(wanted, answers, returned):
+            results[position] = self._take(answer, response)
+        times = ExecuteTimes(execute_ns - start_ns, output_ns - execute_ns, perf_counter_ns() - output_ns)
+        self._send(encode_response_frame(batch.id, times, results))
+
+    def _tensors_of(self, request: SentRequest) -> List[Tensor]:
+        tensors: List[Tensor] = []
+        for sent in request.inputs:
+            name, datatype = self._inputs[sent.index]
+            tensors.append(Tensor.received(name, datatype, sent.shape, sent.data))
+        return tensors
+
+    def _execute(
+        self, requests: List[InferenceRequest], answers: List[Answer]
+    ) -> List[Union[InferenceResponse, StatusError, None]]:
+        """One element per request: a response, an error, or None when a sender answers."""
+        try:
+            returned = self._model.execute(requests)
+            if isinstance(returned, CoroutineType):
+                returned = self._run_coroutine(returned, answers)
+            return self._check_returned(returned, len(requests))
+        except BaseException as error:
+            return [StatusError("INTERNAL", self._report(error))] * len(requests)
+
+    def _run_coroutine(self, coroutine: Any, answers: List[Answer]) -> Any:
+        """Waits for its end, unless the model is decoupled: then executions run side by side."""
+        if self._coroutines is None:
+            from nereid_host.coroutines import CoroutineThread
+
+            self._coroutines = CoroutineThread()
+        future = self._coroutines.start(coroutine)
+        if not self._link.is_decoupled:
+            return future.result()
+        future.add_done_callback(lambda done: self._finish_coroutine(done, answers))
+        return None
+
+    def _finish_coroutine(self, future: Any, answers: List[Answer]) -> None:
+        try:
+            self._check_returned(future.result(), len(answers))
+        except BaseException as error:
+            message = self._report(error)
+            for answer in answers:
+                answer.fail_later(message)
+
+    def _check_returned(self, returned: Any, count: int) -> List[Any]:
+        if returned is None:
+            return [None] * count
+        if self._link.is_decoupled:
+            raise StatusError(
+                "INTERNAL",
+                "Python model '%s' is using the decoupled mode and the execute function must return None."
+                % self._model.name,
+            )
+        if not isinstance(returned, list):
+            raise StatusError(
+                "INTERNAL", "Expected a list in the execute return, found type '%s'." % type(returned)
+            )
+        if len(returned) != count:
+            raise StatusError(
+                "INTERNAL",
+                "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
+                "InferenceRequest(s) size is:%d, and InferenceResponse(s) size is:%d\n" % (count, len(returned)),
+            )
+        for response in returned:
+            if response is not None and not isinstance(response, InferenceResponse):
+                raise StatusError(
+                    "INTERNAL",
+                    "Expected an 'InferenceResponse' object in the execute function return list, found type '%s'."
+                    % type(response),
+                )
+        return returned
+
+    def _take(self, answer: Answer, response: Union[InferenceResponse, StatusError, None]) -> Result:
+        if response is None:
+            return BY_SENDER
+        if isinstance(response, StatusError):
+            return answer.fail(response.message)
+        try:
+            return answer.take_returned(response)
+        except Exception as error:
+            return answer.fail(self._report(StatusError("INTERNAL", str(error))))
+
+    def _report(self, error: BaseException) -> str:
+        message = "Failed to process the request(s) for model '%s', message: %s" % (self._model.name, text_of(error))
+        runtime.log("error", message)
+        return message
+
+    def _send_part(self, key: AnswerKey, is_final: bool, result: Result) -> None:
+        self._send(encode_part_frame(key.batch_id, key.request, is_final, result))
+
+    def _note_dropped(self, key: AnswerKey, result: Result) -> None:
+        self._later(lambda: self._send_part(key, True, result))

@@ -1,0 +1,208 @@
+"""The life of the Python host: hello, load, start, then execute until the socket closes. Called by __main__.py.
+
+The reader thread reads frames and answers pings, so the host is heard while the model computes; model code runs on
+the main thread, one job after another. When the server goes away so does the host, whatever the model is doing.
+"""
+import atexit
+import ctypes
+import json
+import os
+import platform
+import signal
+import socket
+import sys
+import threading
+import traceback
+from queue import SimpleQueue
+from typing import Any, Callable, Dict, List, NoReturn, Optional
+
+from nereid_host.exception_text import text_of
+from nereid_host.execute_frame import decode_execute_frame
+from nereid_host.frames import Frame, FrameReader, FrameWriter
+from nereid_host.protocol import (
+    FRAME_CANCEL,
+    FRAME_EXECUTE,
+    FRAME_FAILED,
+    FRAME_FLOW,
+    FRAME_HELLO,
+    FRAME_LOAD,
+    FRAME_LOADED,
+    FRAME_LOG,
+    FRAME_PING,
+    FRAME_PONG,
+    FRAME_START,
+    FRAME_STARTED,
+    FRAME_STOP,
+    PROTOCOL_VERSION,
+    encode_control_frame,
+)
+from nereid_host.runtime import runtime
+from nereid_host.status import StatusError
+
+_SOCKET_FD = 3
+_PR_SET_PDEATHSIG = 1
+
+
+def run_host(backend_file: Optional[str]) -> None:
+    """Never returns. `backend_file` is the model.py of a Python-based backend, or None."""
+    # A terminal or a service manager signals the whole group; only the server decides when a host ends. Functions,
+    # because processes that a model starts would inherit a signal that is ignored.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    _die_with_parent()
+    # Prints reach the server's log when they happen.
+    for stream in (sys.stdout, sys.stderr):
+        getattr(stream, "reconfigure")(line_buffering=True)
+    Host(socket.socket(fileno=_SOCKET_FD), backend_file).run()
+
+
+def _die_with_parent() -> None:
+    """On Linux the kernel ends us with the server; elsewhere the closing socket does."""
+    if not sys.platform.startswith("linux"):
+        return
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+class Host:
+    def __init__(self, connection: socket.socket, backend_file: Optional[str]) -> None:
+        connection.setblocking(True)
+        self._reader = FrameReader(connection)
+        self._writer = FrameWriter(connection)
+        self._backend_file = backend_file
+        # Also filled by destructors, which only this kind of queue allows.
+        self._jobs: "SimpleQueue[Callable[[], None]]" = SimpleQueue()
+        self._model: Any = None
+        self._runner: Any = None
+        self._is_stopping = False
+
+    def run(self) -> NoReturn:
+        runtime.log = self._log
+        language = "python %s" % platform.python_version()
+        hello = {"protocolVersion": PROTOCOL_VERSION, "pid": os.getpid(), "language": language}
+        self._send(FRAME_HELLO, hello)
+        threading.Thread(target=self._read, name="nereid-reader", daemon=True).start()
+        while True:
+            self._jobs.get()()
+
+    def _send(self, frame_type: int, message: Optional[Dict[str, Any]] = None) -> None:
+        self._writer.send([encode_control_frame(frame_type, message)])
+
+    def _send_answer(self, pieces: List[Any]) -> None:
+        # Once the host was told to stop its batches are lost; the server has said so to the clients.
+        if not self._is_stopping:
+            self._writer.send(pieces)
+
+    def _log(self, level: str, message: str) -> None:
+        self._send(FRAME_LOG, {"level": level, "message": message})
+
+    def _read(self) -> None:
+        try:
+            # No variable here holds a frame: it would stay in memory until the next one comes.
+            while self._read_one():
+                pass
+            os._exit(0)
+        except BaseException:
+            # Without this thread nobody would notice the end of the server.
+            traceback.print_exc()
+            os._exit(1)
+
+    def _read_one(self) -> bool:
+        frame = self._reader.read()
+        if frame is not None:
+            self._on_frame(frame)
+        return frame is not None
+
+    def _on_frame(self, frame: Frame) -> None:
+        if frame.type == FRAME_EXECUTE:
+            self._accept(frame)
+        elif frame.type == FRAME_PING:
+            self._send(FRAME_PONG)
+        elif frame.type == FRAME_CANCEL:
+            answer = self._find_answer(frame)
+            if answer is not None:
+                answer.cancel()
+        elif frame.type == FRAME_FLOW:
+            answer = self._find_answer(frame)
+            if answer is not None:
+                answer.set_paused(json.loads(bytes(frame.header))["isPaused"])
+        elif frame.type == FRAME_LOAD:
+            message = json.loads(bytes(frame.header))
+            self._jobs.put(lambda: self._load(message))
+        elif frame.type == FRAME_START:
+            config = json.loads(bytes(frame.header))["config"]
+            self._jobs.put(lambda: self._start(config))
+        elif frame.type == FRAME_STOP:
+            self._is_stopping = True
+            if self._runner is not None:
+                self._runner.cancel_all()
+            self._jobs.put(self._stop)
+        else:
+            self._log("warning", "host protocol: unknown frame type %d ignored" % frame.type)
+
+    def _accept(self, frame: Frame) -> None:
+        runner = self._runner
+        if runner is None:
+            raise RuntimeError("host protocol: EXECUTE before START")
+        # In a list that the job empties: the reader must not keep the requests alive.
+        batch = [runner.accept(decode_execute_frame(frame))]
+        self._jobs.put(lambda: runner.run(batch.pop()))
+
+    def _find_answer(self, frame: Frame) -> Any:
+        message = json.loads(bytes(frame.header))
+        return None if self._runner is None else self._runner.find(message["batchId"], message["request"])
+
+    def _load(self, message: Dict[str, Any]) -> None:
+        try:
+            _require_numpy()
+            from nereid_host.model import PythonModel
+
+            self._model = PythonModel(message, self._backend_file)
+            config = self._model.complete_config()
+            self._send(FRAME_LOADED, {"config": config, "isRequestInfoWanted": True})
+        except BaseException as error:
+            self._fail(error)
+
+    def _start(self, config: Dict[str, Any]) -> None:
+        from nereid_host.batch_runner import BatchRunner
+
+        try:
+            if self._model is None:
+                raise StatusError("UNAVAILABLE", "host protocol: START before LOAD")
+            self._model.initialize(config)
+            self._runner = BatchRunner(self._model, config, self._send_answer, self._jobs.put)
+            self._send(FRAME_STARTED)
+        except BaseException as error:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        code = error.code if isinstance(error, StatusError) else "INTERNAL"
+        self._send(FRAME_FAILED, {"code": code, "message": text_of(error)})
+
+    def _stop(self) -> NoReturn:
+        try:
+            if self._model is not None:
+                self._model.finalize()
+        except BaseException as error:
+            self._log("error", "finalize failed: %s" % text_of(error))
+        # Not sys.exit(), which waits for threads that the model left behind.
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(0)
+
+
+def _require_numpy() -> None:
+    try:
+        import numpy  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        python = os.environ.get("NEREID_PYTHON") or "python3"
+        raise StatusError(
+            "INTERNAL",
+            "the Python backend needs numpy, which %s does not have; install it with: %s -m pip install numpy"
+            % (python, python),
+        ) from None

@@ -1,0 +1,226 @@
+// What a scheduler has given to instances and what has not had its end: batches that run, and requests of decoupled
+// models that are answered part by part after their batch is over. Turns results into answers, each request exactly
+// one end. Used by every scheduler; it decides nothing about batches.
+
+import { StatusError } from '../../domain/status.ts';
+import type { ReceivedPart } from '../../instance/part-frame.ts';
+import type { ReceivedReply } from '../../instance/response-frame.ts';
+import { BY_SENDER, ReceivedError, type ReceivedResult } from '../../instance/result-codec.ts';
+import type { FailureReason } from '../stats/model-metrics.ts';
+import type { Entry, EntryOwner, InstancePort, Payload } from './entry.ts';
+import { OrderedAnswers } from './ordered-answers.ts';
+
+/** Weight of the newest batch in the moving average of compute time. */
+const COMPUTE_WEIGHT = 0.2;
+
+export interface DispatchedOptions {
+  readonly owner: EntryOwner;
+  readonly isOrderPreserved: boolean;
+  /** An instance has room again, or nothing is open any more. */
+  onProgress(): void;
+}
+
+export class Dispatched {
+  readonly #owner: EntryOwner;
+  readonly #onProgress: () => void;
+  readonly #ordered: OrderedAnswers | undefined;
+  readonly #payloads = new Map<number, Payload>();
+  /** Batches that are over but have requests without an end, by instance. */
+  readonly #lingering = new Map<InstancePort, number>();
+  #nextBatchId = 1;
+  /** Moving average; infinite until the first batch has been measured. */
+  #computeNs = Number.POSITIVE_INFINITY;
+
+  constructor(options: DispatchedOptions) {
+    this.#owner = options.owner;
+    this.#onProgress = options.onProgress;
+    this.#ordered = options.isOrderPreserved ? new OrderedAnswers() : undefined;
+  }
+
+  get isEmpty(): boolean {
+    return this.#payloads.size === 0;
+  }
+
+  /** Requests given to an instance and without an end. */
+  get openCount(): number {
+    let count = 0;
+    for (const payload of this.#payloads.values()) count += payload.openCount;
+    return count;
+  }
+
+  get computeNs(): number {
+    return this.#computeNs;
+  }
+
+  lingeringCountOf(instance: InstancePort): number {
+    return this.#lingering.get(instance) ?? 0;
+  }
+
+  /** Every accepted request, in the order of arrival. */
+  accept(entry: Entry): void {
+    this.#ordered?.add(entry);
+  }
+
+  send(instance: InstancePort, entries: readonly Entry[], nowMs: number): void {
+    const batchId = this.#nextBatchId;
+    this.#nextBatchId = batchId === 0xffff_ffff ? 1 : batchId + 1;
+    const payload: Payload = {
+      batchId,
+      entries,
+      instance,
+      openCount: entries.length,
+      isExecuted: false,
+      isLingering: false,
+    };
+    this.#payloads.set(batchId, payload);
+    for (let i = 0; i < entries.length; i++) {
+      const entry = entries[i]!;
+      entry.computeStartMs = nowMs;
+      entry.payload = payload;
+      entry.index = i;
+      this.#owner.entryStarted(entry);
+    }
+    try {
+      instance.execute(
+        batchId,
+        entries.map((entry) => entry.sent),
+      );
+    } catch (thrown) {
+      // A defect of ours costs these requests, not the server.
+      for (const entry of entries) this.fail(entry, StatusError.from(thrown), 'OTHER');
+      this.#payloads.delete(batchId);
+    }
+  }
+
+  onReply(reply: ReceivedReply): void {
+    const payload = this.#payloads.get(reply.batchId);
+    if (payload === undefined || payload.isExecuted) return;
+    payload.isExecuted = true;
+    let executedSize = 0;
+    for (let i = 0; i < payload.entries.length; i++) {
+      const result = reply.results[i];
+      if (isExecuted(result)) executedSize += payload.entries[i]!.batchSize;
+    }
+    if (executedSize > 0) {
+      // A batch that was not executed says nothing about how long the model takes.
+      const isFirst = this.#computeNs === Number.POSITIVE_INFINITY;
+      if (isFirst) this.#computeNs = reply.computeInferNs;
+      else this.#computeNs += (reply.computeInferNs - this.#computeNs) * COMPUTE_WEIGHT;
+      this.#owner.batchExecuted(executedSize, reply);
+    }
+    for (let i = 0; i < payload.entries.length; i++) {
+      this.#answer(payload.entries[i]!, reply.results[i], reply);
+    }
+    if (payload.openCount === 0) this.#payloads.delete(payload.batchId);
+    else {
+      payload.isLingering = true;
+      this.#lingering.set(payload.instance, this.lingeringCountOf(payload.instance) + 1);
+    }
+    this.#onProgress();
+  }
+
+  onPart(part: ReceivedPart): void {
+    const entry = this.#payloads.get(part.batchId)?.entries[part.request];
+    if (entry === undefined || entry.isAnswered) return;
+    const result = part.result === BY_SENDER ? undefined : part.result;
+    // The end without another response is told by finish alone.
+    if (result !== undefined || !part.isFinal) {
+      this.#inTurn(entry, () => {
+        if (this.#owner.respond(entry, result, part.isFinal)) this.#resume(entry);
+        else if (!part.isFinal) this.#pause(entry);
+      });
+    }
+    if (part.isFinal) this.#end(entry, () => this.#owner.finish(entry));
+  }
+
+  /** The instance will answer nothing of what it was given. */
+  onLost(instance: InstancePort, error: StatusError): void {
+    this.#lingering.delete(instance);
+    for (const payload of this.#payloads.values()) {
+      if (payload.instance !== instance) continue;
+      this.#payloads.delete(payload.batchId);
+      for (const entry of payload.entries) this.fail(entry, error, 'BACKEND');
+    }
+    this.#onProgress();
+  }
+
+  /** The client of a request that was given to an instance has gone. */
+  cancel(entry: Entry): void {
+    const payload = entry.payload!;
+    payload.instance.cancel(payload.batchId, entry.index);
+    this.fail(entry, new StatusError('CANCELLED', ''), 'CANCELED');
+  }
+
+  failAll(error: StatusError): void {
+    for (const payload of this.#payloads.values()) {
+      for (const entry of payload.entries) this.fail(entry, error, 'OTHER');
+    }
+    this.#payloads.clear();
+    this.#lingering.clear();
+  }
+
+  fail(entry: Entry, error: StatusError, reason: FailureReason): void {
+    if (!entry.isAnswered) this.#end(entry, () => this.#owner.fail(entry, error, reason));
+  }
+
+  #answer(entry: Entry, result: ReceivedResult | undefined, reply: ReceivedReply): void {
+    if (result === BY_SENDER) {
+      if (!entry.isCounted) this.#owner.executed(entry, reply);
+      return;
+    }
+    if (entry.isAnswered) return;
+    if (result === undefined) {
+      this.fail(entry, new StatusError('INTERNAL', 'the host sent no result for this request'), 'BACKEND');
+    } else if (result instanceof ReceivedError) {
+      // Triton counts an error that the model itself answered with as a success.
+      if (result.kind === 'answered') this.#owner.executed(entry, reply);
+      this.fail(entry, result, result.code === 'CANCELLED' ? 'CANCELED' : 'BACKEND');
+    } else this.#end(entry, () => this.#owner.succeed(entry, result, reply));
+  }
+
+  #end(entry: Entry, tell: () => void): void {
+    entry.isAnswered = true;
+    if (this.#ordered === undefined) tell();
+    else this.#ordered.answer(entry, tell);
+    const { payload } = entry;
+    if (payload !== undefined) this.#close(payload);
+  }
+
+  #close(payload: Payload): void {
+    payload.openCount--;
+    if (payload.openCount > 0 || !payload.isLingering) return;
+    payload.isLingering = false;
+    // Zero or absent when the instance was lost meanwhile.
+    const lingering = this.#lingering.get(payload.instance) ?? 0;
+    if (lingering > 1) this.#lingering.set(payload.instance, lingering - 1);
+    else this.#lingering.delete(payload.instance);
+    this.#payloads.delete(payload.batchId);
+    this.#onProgress();
+  }
+
+  #inTurn(entry: Entry, send: () => void): void {
+    if (this.#ordered === undefined) send();
+    else if (!this.#ordered.respond(entry, send)) this.#pause(entry);
+  }
+
+  /** Until the client has caught up, or under preserve_ordering until it is this request's turn. */
+  #pause(entry: Entry): void {
+    if (entry.isPaused || entry.isAnswered) return;
+    entry.isPaused = true;
+    const { batchId, instance } = entry.payload!;
+    instance.setPaused(batchId, entry.index, true);
+    entry.sink.onRoom = () => this.#resume(entry);
+  }
+
+  #resume(entry: Entry): void {
+    if (!entry.isPaused) return;
+    entry.isPaused = false;
+    const { batchId, instance } = entry.payload!;
+    if (!entry.isAnswered) instance.setPaused(batchId, entry.index, false);
+  }
+}
+
+function isExecuted(result: ReceivedResult | undefined): boolean {
+  if (result === undefined) return false;
+  return !(result instanceof ReceivedError) || result.kind !== 'not executed';
+}

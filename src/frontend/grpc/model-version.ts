@@ -1,0 +1,23 @@
+// The version text of a gRPC request, read as C++ std::stol reads it: what follows the digits is ignored.
+
+import { LATEST_VERSION } from '../../core/repository/catalog.ts';
+import { invalidArgument } from '../../domain/status.ts';
+
+const INT64_MAX = 2n ** 63n - 1n;
+
+export function parseModelVersion(text: string): number {
+  if (text === '') return LATEST_VERSION;
+  const digits = /^[ \t\n\v\f\r]*([+-]?[0-9]+)/.exec(text)?.[1];
+  const value = digits === undefined ? undefined : BigInt(digits.replace('+', ''));
+  if (value === undefined || value > INT64_MAX || value < -INT64_MAX - 1n) {
+    throw invalidArgument(
+      `failed to get model version from specified version string '${text}' (details: stol), version should be an integral value > 0`,
+    );
+  }
+  if (value < 0n) {
+    throw invalidArgument(
+      `invalid model version specified '${text}' , version should be an integral value > 0`,
+    );
+  }
+  return Number(value);
+}

@@ -1,0 +1,75 @@
+// POST /v2/models/…/generate and …/generate_stream: a flat JSON object in, one JSON object or a stream of
+// server-sent events out. Works for decoupled models and others alike.
+
+import { LATEST_VERSION } from '../../core/repository/catalog.ts';
+import type { RequestTrace } from '../../domain/request-trace.ts';
+import { invalidArgument, StatusError } from '../../domain/status.ts';
+import { contiguous } from '../../domain/tensor.ts';
+import { decodeGenerateRequest } from '../../wire/v2-json/generate-request.ts';
+import { statusAnswer } from './answer.ts';
+import type { Body } from './body-reader.ts';
+import { GenerateSink, GenerateStreamSink } from './generate-sink.ts';
+import type { HttpHandler } from './http-connection.ts';
+import type { HttpExchange } from './http-exchange.ts';
+import { respondTraced, startHttpTrace } from './http-trace.ts';
+import type { InferContext } from './infer-endpoint.ts';
+import { headerOf } from './request-head.ts';
+import { parseVersion } from './version.ts';
+
+/** One request on its way, for the functions below. */
+interface Walk {
+  readonly context: InferContext;
+  readonly exchange: HttpExchange;
+  readonly target: { readonly model: string; readonly version: number };
+  readonly isStream: boolean;
+}
+
+/** Called with the head alone: what is already wrong with it is answered without keeping the body. */
+export function beginGenerate(
+  context: InferContext,
+  exchange: HttpExchange,
+  route: { model: string; version: string; isStream: boolean },
+): ReturnType<HttpHandler['begin']> {
+  try {
+    const version = route.version === '' ? LATEST_VERSION : parseVersion(route.version);
+    const target = { model: route.model, version };
+    const { services } = context;
+    const headMs = services.trace.isOn ? performance.now() : 0;
+    services.catalog.find(target.model, target.version);
+    requireIdentity(headerOf(exchange.head, 'content-encoding'));
+    const walk: Walk = { context, exchange, target, isStream: route.isStream };
+    const onBody = (body: Body): void => {
+      const isTraced = services.trace.isOn;
+      const trace = isTraced ? startHttpTrace(services, exchange, { model: route.model, headMs }) : undefined;
+      generate(walk, body, trace);
+    };
+    return { isBodyKept: true, onBody };
+  } catch (thrown) {
+    const answer = statusAnswer(StatusError.from(thrown));
+    return { isBodyKept: false, onBody: () => exchange.respond(answer) };
+  }
+}
+
+function requireIdentity(encoding: string | undefined): void {
+  if (encoding === undefined || encoding === '' || encoding === 'identity') return;
+  throw invalidArgument("Unsupported content-encoding, only 'identity' is supported.");
+}
+
+/** What is refused here is plain JSON; once the core has the request every answer goes through the sink. */
+function generate(walk: Walk, body: Body, trace: RequestTrace | undefined): void {
+  const { exchange, target } = walk;
+  const { services } = walk.context;
+  try {
+    const model = services.catalog.find(target.model, target.version);
+    const { request, idBytes } = decodeGenerateRequest({
+      body: contiguous(body.pieces),
+      model,
+      inputBytesMax: services.inputBytesMax,
+    });
+    const options = { exchange, idBytes, trace };
+    const sink = walk.isStream ? new GenerateStreamSink(options) : new GenerateSink(options);
+    services.infer(target, { request, sink, cancellation: exchange.cancellation, trace });
+  } catch (thrown) {
+    respondTraced(exchange, statusAnswer(StatusError.from(thrown)), trace);
+  }
+}

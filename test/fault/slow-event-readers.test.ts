@@ -1,0 +1,112 @@
+// Clients of generate_stream that do not read: the model waits for them, memory stays bounded, others are served, and
+// whoever reads at last gets every event in order.
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inferNow, waitUntil } from '../support/load.ts';
+import { descriptorCountOf, procSkip, residentBytesOf } from '../support/processes.ts';
+import { addIdentity, createRepository, identityBody, type TestRepository } from '../support/repository.ts';
+import { type RunningServer, startServer } from '../support/server.ts';
+
+/** About 80 bytes each on the wire: far more than the kernel and the server keep for one client. */
+const EVENT_COUNT = 200_000;
+const CLIENTS = 4;
+/** All the events of all clients, kept in the server, are more than twice as much. */
+const MEMORY_GROWTH_BYTES_MAX = 120 * 1024 * 1024;
+/** Less than this in a second is not growth. */
+const STEADY_BYTES_MAX = 2 * 1024 * 1024;
+
+const REPEAT_CONFIG = `backend: "repeat"
+max_batch_size: 0
+model_transaction_policy { decoupled: true }
+input [
+  { name: "IN" data_type: TYPE_INT32 dims: [ -1 ] },
+  { name: "DELAY" data_type: TYPE_UINT32 dims: [ -1 ] },
+  { name: "WAIT" data_type: TYPE_UINT32 dims: [ 1 ] }
+]
+output [
+  { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] },
+  { name: "IDX" data_type: TYPE_UINT32 dims: [ 1 ] }
+]
+instance_group [ { count: 1 kind: KIND_CPU } ]
+`;
+
+describe('clients that do not read their events', { skip: procSkip }, () => {
+  let repository: TestRepository;
+  let server: RunningServer;
+
+  before(async () => {
+    repository = createRepository();
+    addIdentity(repository, { name: 'quick' });
+    mkdirSync(repository.at('repeat', '1'), { recursive: true });
+    writeFileSync(repository.at('repeat', 'config.pbtxt'), REPEAT_CONFIG);
+    server = await startServer({ repository: repository.path });
+    await inferNow(server, 'quick', identityBody(1));
+  });
+  after(async () => {
+    await server?.stop();
+    repository?.remove();
+  });
+
+  /** A connection that has asked for a stream and reads nothing. */
+  function ask(eventCount: number): Socket {
+    const values = Array.from({ length: eventCount }, (_, i) => i);
+    const body = JSON.stringify({ IN: values, DELAY: values.map(() => 0), WAIT: 0 });
+    const [host, port] = server.httpAddress.split(':');
+    const socket = connect({ host: host!, port: Number(port), noDelay: true });
+    socket.on('error', () => {});
+    socket.pause();
+    socket.write(
+      `POST /v2/models/repeat/generate_stream HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    return socket;
+  }
+
+  async function readAll(socket: Socket): Promise<string> {
+    const pieces: Buffer[] = [];
+    for await (const piece of socket) pieces.push(piece as Buffer);
+    return Buffer.concat(pieces).toString('latin1');
+  }
+
+  async function isMemorySteady(): Promise<boolean> {
+    const before = residentBytesOf(server.pid);
+    await sleep(1000);
+    return residentBytesOf(server.pid) - before < STEADY_BYTES_MAX;
+  }
+
+  async function pendingCount(): Promise<number> {
+    const text = await (await fetch(server.metricsUrl, { headers: { Connection: 'close' } })).text();
+    return Number(
+      /nv_inference_pending_request_count\{model="repeat",version="1"\} ([0-9]+)/.exec(text)?.[1],
+    );
+  }
+
+  test('hold little memory and nobody else; read late, they get everything', async () => {
+    const before = residentBytesOf(server.pid);
+    const sockets = Array.from({ length: CLIENTS }, () => ask(EVENT_COUNT));
+    await waitUntil(isMemorySteady, 30_000);
+    const grownBytes = residentBytesOf(server.pid) - before;
+    assert.ok(grownBytes < MEMORY_GROWTH_BYTES_MAX, `memory grew by ${grownBytes} bytes`);
+    assert.equal((await inferNow(server, 'quick', identityBody(7)))[0], 7);
+    for (const text of await Promise.all(sockets.map(readAll))) {
+      const indexes = [...text.matchAll(/\ndata: \{"IDX":([0-9]+),"OUT":([0-9]+),/g)];
+      assert.equal(indexes.length, EVENT_COUNT);
+      assert.ok(indexes.every((match, i) => Number(match[1]) === i && Number(match[2]) === i));
+      assert.ok(text.endsWith('\r\n0\r\n\r\n'));
+    }
+  });
+
+  test('and go away: their requests end and nothing is left', async () => {
+    const descriptors = descriptorCountOf(server.pid);
+    const sockets = Array.from({ length: CLIENTS }, () => ask(EVENT_COUNT));
+    await sleep(1000);
+    for (const socket of sockets) socket.resetAndDestroy();
+    assert.ok(await waitUntil(async () => (await pendingCount()) === 0), 'requests are pending');
+    const isBack = () => descriptorCountOf(server.pid) <= descriptors + 4;
+    assert.ok(await waitUntil(isBack), `${descriptorCountOf(server.pid)} descriptors, ${descriptors} before`);
+    const text = await readAll(ask(3));
+    assert.equal(text.match(/data: /g)?.length, 3);
+  });
+});
