@@ -2,7 +2,7 @@
 // rounds as a whisker and a line where the two are equal. Pure.
 
 const WIDTH = 720;
-const LEFT = 180;
+const LEFT = 210;
 const RIGHT = 170;
 const TOP = 46;
 const BAR = 18;
@@ -33,12 +33,12 @@ export function drawChart({ date, commit, points }) {
 }
 
 function drawBar({ point, y, x }) {
-  const { model, concurrency, ratio, nereid, triton } = point;
+  const { model, transport = 'http', concurrency, ratio, nereid, triton } = point;
   const middle = y + BAR / 2;
   const color = ratio.median >= 1 ? '#1f8a70' : '#c8553d';
   const rates = `${rate(nereid)} : ${rate(triton)} infer/s`;
   return [
-    `<text x="${LEFT - 10}" y="${middle + 4}" text-anchor="end">${model}, concurrency ${concurrency}</text>`,
+    `<text x="${LEFT - 10}" y="${middle + 4}" text-anchor="end">${model}, ${transport}, ${concurrency} in flight</text>`,
     `<rect x="${LEFT}" y="${y}" width="${fixed(x(ratio.median) - LEFT)}" height="${BAR}" rx="2" fill="${color}"/>`,
     `<line x1="${fixed(x(ratio.min))}" x2="${fixed(x(ratio.max))}" y1="${middle}" y2="${middle}" stroke="#999" stroke-width="2"/>`,
     `<text x="${fixed(x(ratio.max) + 8)}" y="${middle + 4}">${ratio.median.toFixed(2)}x <tspan class="faint">${rates}</tspan></text>`,

@@ -87,6 +87,7 @@ function renderRow({ date, commit, machine, versions, rounds, client, points }) 
 export function renderTable(points) {
   const header = [
     'model',
+    'transport',
     'concurrency',
     'server',
     'infer/s',
@@ -101,7 +102,7 @@ export function renderTable(points) {
     ),
   );
   const widths = header.map((title, i) => Math.max(title.length, ...lines.map((cells) => cells[i].length)));
-  const isText = (i) => i === 0 || i === 2;
+  const isText = (i) => i < 2 || i === 3;
   const join = (cells) =>
     `| ${cells.map((cell, i) => (isText(i) ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join(' | ')} |`;
   const rule = `|${widths.map((width, i) => (isText(i) ? '-'.repeat(width + 2) : `${'-'.repeat(width + 1)}:`)).join('|')}|`;
@@ -116,6 +117,8 @@ function renderLine({ point, server, ratio }) {
   const latencies = [p50Us, p95Us, p99Us].map((us) => formatNumber(us / 1000));
   return [
     point.model,
+    // Runs before there was gRPC have no such field.
+    point.transport ?? 'http',
     String(point.concurrency),
     server,
     formatNumber(inferPerS) + mark,

@@ -26,10 +26,21 @@ export const MODELS = [
   },
 ];
 
+/** How perf_analyzer talks to the servers. */
+export const TRANSPORTS = {
+  http: { protocol: 'http', args: [] },
+  grpc: { protocol: 'grpc', args: [] },
+  /** One stream per thread; perf_analyzer knows it only with asynchronous calls. */
+  'grpc-stream': { protocol: 'grpc', args: ['--streaming'], isAsync: true },
+  'http-shm': { protocol: 'http', args: ['--shared-memory', 'system'] },
+  'grpc-shm': { protocol: 'grpc', args: ['--shared-memory', 'system'] },
+};
+
 export const USAGE = `usage: npm run bench -- [options]
 
   --rounds N           rounds; the order of the servers turns every round (default 5)
   --only MODEL         one of ${MODELS.map((model) => model.name).join(', ')} (default: all)
+  --transport LIST     of ${Object.keys(TRANSPORTS).join(', ')} (default http,grpc)
   --concurrency LIST   for instance 1,4 (default 1,4,32)
   --client KIND        perf_analyzer's calls: sync, async or auto (default: async from 16 in flight on)
   --quick              one round of mlp, no ledger entry
@@ -44,6 +55,7 @@ export function parseOptions(argv) {
     options: {
       rounds: { type: 'string' },
       only: { type: 'string' },
+      transport: { type: 'string', default: 'http,grpc' },
       concurrency: { type: 'string', default: '1,4,32' },
       client: { type: 'string', default: 'auto' },
       quick: { type: 'boolean', default: false },
@@ -57,10 +69,14 @@ export function parseOptions(argv) {
   if (models.length === 0) throw new Error(`--only: no model named '${only}'`);
   if (!['auto', 'sync', 'async'].includes(values.client))
     throw new Error(`--client: no kind '${values.client}'`);
+  const transports = values.transport.split(',');
+  const unknown = transports.find((name) => !Object.hasOwn(TRANSPORTS, name));
+  if (unknown !== undefined) throw new Error(`--transport: no '${unknown}'`);
   return {
     isHelp: values.help,
     rounds: parseCount('--rounds', values.rounds ?? (values.quick ? '1' : '5')),
     models,
+    transports,
     concurrencies: values.concurrency.split(',').map((text) => parseCount('--concurrency', text)),
     client: values.client,
     hasTriton: !values['skip-triton'],

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { TRANSPORTS } from './options.mjs';
 
 /** Percent between the three last windows; wide, because the medians of several rounds do the smoothing. */
 const STABILITY_PERCENT = 30;
@@ -18,10 +19,11 @@ const ASYNC_CONCURRENCY_MIN = 16;
 const ASYNC_ARGS = ['--async', '--max-threads', '2'];
 
 /** Sends load until just-in-time compilers, allocators and connections are past their start. */
-export async function warmUp({ perfAnalyzer, server, model }) {
+export async function warmUp({ perfAnalyzer, server, model, transport }) {
   const count = ['--request-count', String(model.warmupRequests)];
   await runPerfAnalyzer(perfAnalyzer, [
-    ...baseArgs({ server, model, concurrency: WARMUP_CONCURRENCY }),
+    ...baseArgs({ server, model, transport, concurrency: WARMUP_CONCURRENCY }),
+    ...(TRANSPORTS[transport].isAsync ? ASYNC_ARGS : []),
     ...count,
   ]);
 }
@@ -51,12 +53,15 @@ async function measureOnce({ stabilityPercent, ...point }) {
   return existsSync(csv) ? parseReport(readFileSync(csv, 'utf8')) : undefined;
 }
 
-function baseArgs({ server, model, concurrency }) {
-  return ['-m', model.name, '-u', server.url, '-i', 'http', '--concurrency-range', String(concurrency)];
+function baseArgs({ server, model, transport, concurrency }) {
+  const { protocol, args } = TRANSPORTS[transport];
+  const url = protocol === 'grpc' ? server.grpcUrl : server.url;
+  return ['-m', model.name, '-u', url, '-i', protocol, '--concurrency-range', String(concurrency), ...args];
 }
 
-function clientArgs({ client, concurrency }) {
-  const isAsync = client === 'async' || (client === 'auto' && concurrency >= ASYNC_CONCURRENCY_MIN);
+function clientArgs({ client, concurrency, transport }) {
+  const isMany = client === 'auto' && concurrency >= ASYNC_CONCURRENCY_MIN;
+  const isAsync = client === 'async' || isMany || TRANSPORTS[transport].isAsync;
   return isAsync ? ASYNC_ARGS : ['--sync'];
 }
 

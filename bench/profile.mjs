@@ -12,7 +12,7 @@ import { MODELS } from './options.mjs';
 import { measure, warmUp } from './perf-analyzer.mjs';
 import { startNereid } from './servers.mjs';
 
-const USAGE = `usage: node bench/profile.mjs [--model mlp] [--concurrency 32] [--top 25]\n`;
+const USAGE = `usage: node bench/profile.mjs [--model mlp] [--transport http] [--concurrency 32] [--top 25]\n`;
 const HOOK = fileURLToPath(new URL('profile-hook.mjs', import.meta.url));
 /** V8's own names for time outside of any function; idle is left out of the shares. */
 const IDLE = '(idle)';
@@ -23,6 +23,7 @@ async function main() {
   const { values } = parseArgs({
     options: {
       model: { type: 'string', default: 'mlp' },
+      transport: { type: 'string', default: 'http' },
       concurrency: { type: 'string', default: '32' },
       top: { type: 'string', default: '25' },
       help: { type: 'boolean', default: false },
@@ -35,14 +36,15 @@ async function main() {
     return;
   }
   const folder = mkdtempSync(join(tmpdir(), 'nereid-profile-'));
-  await recordLoad({ model, concurrency: Number(values.concurrency), folder });
+  const { transport } = values;
+  await recordLoad({ model, transport, concurrency: Number(values.concurrency), folder });
   for (const name of readdirSync(folder).filter((file) => file.endsWith('.cpuprofile'))) {
     const profile = JSON.parse(readFileSync(join(folder, name), 'utf8'));
     process.stdout.write(`\n${join(folder, name)}\n${renderProfile(profile, Number(values.top))}\n`);
   }
 }
 
-async function recordLoad({ model, concurrency, folder }) {
+async function recordLoad({ model, transport, concurrency, folder }) {
   const environment = await preparePython(say);
   const perfAnalyzer = await preparePerfAnalyzer(environment, say);
   const repositories = await prepareModels(environment, say);
@@ -55,12 +57,13 @@ async function recordLoad({ model, concurrency, folder }) {
       NODE_OPTIONS: `${inherited}--import=${pathToFileURL(HOOK)}`,
     },
   });
-  say(`load: ${model.name}, concurrency ${concurrency}`);
-  await warmUp({ perfAnalyzer, server, model });
+  say(`load: ${model.name}, ${transport}, concurrency ${concurrency}`);
+  await warmUp({ perfAnalyzer, server, model, transport });
   const result = await measure({
     perfAnalyzer,
     server,
     model,
+    transport,
     concurrency,
     client: 'auto',
     workFolder: folder,

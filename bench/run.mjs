@@ -62,11 +62,13 @@ async function runRound(bench, round) {
   try {
     for (const model of options.models) {
       await checkAnswers({ servers, model });
-      for (const server of servers) await warmUp({ perfAnalyzer, server, model });
-      for (const concurrency of options.concurrencies) {
-        for (const server of servers) {
-          await sleep(REST_MS);
-          await measurePoint(bench, { round, model, concurrency, server, servers });
+      for (const transport of options.transports) {
+        for (const server of servers) await warmUp({ perfAnalyzer, server, model, transport });
+        for (const concurrency of options.concurrencies) {
+          for (const server of servers) {
+            await sleep(REST_MS);
+            await measurePoint(bench, { round, model, transport, concurrency, server, servers });
+          }
         }
       }
     }
@@ -86,7 +88,7 @@ async function startServers({ options, environment, repositories, triton, workFo
   return round % 2 === 1 ? servers : servers.reverse();
 }
 
-async function measurePoint(bench, { round, model, concurrency, server, servers }) {
+async function measurePoint(bench, { round, model, transport, concurrency, server, servers }) {
   const { options, perfAnalyzer, workFolder, samples } = bench;
   const others = servers.filter((other) => other !== server);
   const before = others.map((other) => other.readCpuMs());
@@ -95,17 +97,19 @@ async function measurePoint(bench, { round, model, concurrency, server, servers 
     perfAnalyzer,
     server,
     model,
+    transport,
     concurrency,
     client: options.client,
     workFolder,
   });
   const tookMs = performance.now() - beganMs;
-  samples.push({ round, model: model.name, concurrency, server: server.name, ...result });
+  samples.push({ round, model: model.name, transport, concurrency, server: server.name, ...result });
 
-  const total = options.rounds * options.models.length * options.concurrencies.length * servers.length;
+  const { rounds, models, transports, concurrencies } = options;
+  const total = rounds * models.length * transports.length * concurrencies.length * servers.length;
   const left = ((performance.now() - startedMs) / samples.length) * (total - samples.length);
   say(
-    `${samples.length}/${total}, about ${Math.ceil(left / 60_000)} min left: round ${round}, ${model.name}, ` +
+    `${samples.length}/${total}, about ${Math.ceil(left / 60_000)} min left: round ${round}, ${model.name}, ${transport}, ` +
       `concurrency ${concurrency}, ${server.name}: ${formatNumber(result.inferPerS)} infer/s, ` +
       `p50 ${formatNumber(result.p50Us / 1000)} ms, p99 ${formatNumber(result.p99Us / 1000)} ms` +
       `${result.isStable ? '' : ' (unstable)'}`,

@@ -23,9 +23,10 @@ export class BenchServer {
   #exit;
   #logFile;
 
-  constructor({ name, child, port, logFile }) {
+  constructor({ name, child, port, grpcPort, logFile }) {
     this.name = name;
     this.port = port;
+    this.grpcPort = grpcPort;
     this.#child = child;
     this.#logFile = logFile;
     this.#exit = new Promise((resolve) => {
@@ -36,14 +37,15 @@ export class BenchServer {
   }
 
   static async start({ name, file, args, env, logFolder }) {
-    const [port, metricsPort] = await Promise.all([findFreePort(), findFreePort()]);
+    const [port, grpcPort, metricsPort] = await findFreePorts(3);
     const logFile = join(logFolder, `${name}.log`);
     const log = openSync(logFile, 'w');
     const listeners = [
       '--http-address=127.0.0.1',
       `--http-port=${port}`,
       `--metrics-port=${metricsPort}`,
-      '--allow-grpc=false',
+      '--grpc-address=127.0.0.1',
+      `--grpc-port=${grpcPort}`,
     ];
     const child = spawn(file, [...args, ...listeners], {
       env: { ...process.env, ...env },
@@ -52,7 +54,7 @@ export class BenchServer {
       cwd: ROOT,
     });
     closeSync(log);
-    const server = new BenchServer({ name, child, port, logFile });
+    const server = new BenchServer({ name, child, port, grpcPort, logFile });
     running.add(server);
     await server.#waitReady();
     return server;
@@ -60,6 +62,10 @@ export class BenchServer {
 
   get url() {
     return `127.0.0.1:${this.port}`;
+  }
+
+  get grpcUrl() {
+    return `127.0.0.1:${this.grpcPort}`;
   }
 
   async #waitReady() {
@@ -127,6 +133,10 @@ function readStatFields(pid) {
     // The process ended between the listing and the read.
     return undefined;
   }
+}
+
+function findFreePorts(count) {
+  return Promise.all(Array.from({ length: count }, findFreePort));
 }
 
 function findFreePort() {

@@ -8,22 +8,23 @@ export function median(values) {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** samples: [{ round, model, concurrency, server, inferPerS, …, isStable }] → points in the order of measuring. */
+/** samples: [{ round, model, transport, concurrency, server, inferPerS, …, isStable }] → points in the order of measuring. */
 export function summarize(samples) {
   const groups = new Map();
   for (const sample of samples) {
-    const key = `${sample.model} ${sample.concurrency}`;
+    const key = `${sample.model} ${sample.transport} ${sample.concurrency}`;
     groups.set(key, [...(groups.get(key) ?? []), sample]);
   }
   return [...groups.values()].map(summarizePoint);
 }
 
 function summarizePoint(samples) {
-  const { model, concurrency } = samples[0];
+  const { model, transport, concurrency } = samples[0];
   const nereid = samples.filter((sample) => sample.server === 'nereid');
   const triton = samples.filter((sample) => sample.server === 'triton');
   return {
     model,
+    transport,
     concurrency,
     nereid: summarizeServer(nereid),
     ...(triton.length > 0

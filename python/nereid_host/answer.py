@@ -5,8 +5,9 @@ thread tells it that the client is gone or reads too slowly. When a model lets g
 the last response, the answer is ended for it: a request never stays open because a model forgot it.
 """
 import json
+import sys
 import threading
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from nereid_host.model_exception import TritonModelException
 from nereid_host.response import InferenceResponse
@@ -43,6 +44,7 @@ class Answer:
         "_output_indexes",
         "_lock",
         "_resumed",
+        "_held",
         "_sent_count",
         "_is_closed",
         "__weakref__",
@@ -56,6 +58,8 @@ class Answer:
         self._output_indexes = output_indexes
         self._lock = threading.Lock()
         self._resumed: Optional[threading.Event] = None
+        # Parts that wait for the end of a pause.
+        self._held: List[Tuple[bool, Result]] = []
         self._sent_count = 0
         self._is_closed = False
 
@@ -75,14 +79,23 @@ class Answer:
 
     def set_paused(self, is_paused: bool) -> None:
         """Called by the reader thread alone."""
-        if is_paused and self._resumed is None and not self.is_cancelled:
-            self._resumed = threading.Event()
-        elif not is_paused and self._resumed is not None:
+        with self._lock:
+            if is_paused:
+                if self._resumed is None and not self.is_cancelled:
+                    self._resumed = threading.Event()
+                return
             resumed, self._resumed = self._resumed, None
+            held, self._held = self._held, []
+            for is_final, result in held:
+                self._link.send_part(self.key, is_final, result)
+        if resumed is not None:
             resumed.set()
 
     def send(self, response: Optional[InferenceResponse], flags: int) -> None:
-        """What the response sender does; blocks while the client of a stream reads too slowly."""
+        """What the response sender does; blocks while the client of a stream reads too slowly.
+
+        On an event loop it does not block, for that would stop the model's other streams: the part is held back.
+        """
         if flags not in (0, RESPONSE_COMPLETE_FINAL):
             raise TritonModelException("Unable to send response. Unsupported flag provided.")
         if flags == 0 and response is None:
@@ -90,7 +103,7 @@ class Answer:
                 "Inference Response object must be provided when the response flags is set to zero."
             )
         resumed = self._resumed
-        if resumed is not None:
+        if resumed is not None and not _is_on_event_loop():
             resumed.wait()
         is_final = flags == RESPONSE_COMPLETE_FINAL
         with self._lock:
@@ -99,7 +112,7 @@ class Answer:
             self._sent_count += 1
             self._is_closed = is_final
             if is_final or not self.is_cancelled:
-                self._link.send_part(self.key, is_final, result)
+                self._send_part(is_final, result)
 
     def take_returned(self, response: InferenceResponse) -> Result:
         """The result for a response that `execute` returned."""
@@ -125,7 +138,7 @@ class Answer:
             if self._sent_count == 0:
                 return error
             # A model that is not decoupled has one response, and that one was sent.
-            self._link.send_part(self.key, True, error if self._link.is_decoupled else BY_SENDER)
+            self._send_part(True, error if self._link.is_decoupled else BY_SENDER)
             return BY_SENDER
 
     def fail_later(self, message: str) -> None:
@@ -133,6 +146,13 @@ class Answer:
         result = self.fail(message)
         if result is not BY_SENDER:
             self._link.send_part(self.key, True, result)
+
+    def _send_part(self, is_final: bool, result: Result) -> None:
+        """With the lock held, so that parts leave in order."""
+        if self._resumed is None:
+            self._link.send_part(self.key, is_final, result)
+        else:
+            self._held.append((is_final, result))
 
     def _check_open(self, response: Optional[InferenceResponse]) -> None:
         if not self._link.is_decoupled:
@@ -165,3 +185,8 @@ class Answer:
         text = response.parameters()
         parameters: Optional[Dict[str, Any]] = json.loads(text) if text else None
         return Result(outputs=outputs, parameters=parameters)
+
+
+def _is_on_event_loop() -> bool:
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None

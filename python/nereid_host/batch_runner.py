@@ -1,6 +1,7 @@
 """Runs batches: EXECUTE frame to request objects, the model's `execute`, what it returned to a RESPONSE frame.
 
-`accept` and `find` belong to the host's reader thread, `run` to the main thread, one batch after another.
+`accept`, `cancel` and `set_paused` belong to the host's reader thread, `run` to the main thread, one batch after
+another.
 """
 from time import perf_counter_ns
 from types import CoroutineType
@@ -47,6 +48,8 @@ class BatchRunner:
             output_indexes={name: index for index, name in enumerate(self._output_names)},
         )
         self._open: "WeakValueDictionary[AnswerKey, Answer]" = WeakValueDictionary()
+        # A paused answer holds parts that must still leave, also when the model has let go of it.
+        self._paused: Dict[AnswerKey, Answer] = {}
         self._coroutines: Any = None
 
     def accept(self, batch: SentBatch) -> OpenBatch:
@@ -60,8 +63,21 @@ class BatchRunner:
             answers.append(answer)
         return OpenBatch(batch.id, batch.requests, answers)
 
-    def find(self, batch_id: int, request: int) -> Optional[Answer]:
-        return self._open.get(AnswerKey(batch_id, request))
+    def cancel(self, batch_id: int, request: int) -> None:
+        answer = self._open.get(AnswerKey(batch_id, request))
+        if answer is not None:
+            answer.cancel()
+            self._paused.pop(answer.key, None)
+
+    def set_paused(self, batch_id: int, request: int, is_paused: bool) -> None:
+        answer = self._open.get(AnswerKey(batch_id, request))
+        if answer is None:
+            return
+        answer.set_paused(is_paused)
+        if is_paused:
+            self._paused[answer.key] = answer
+        else:
+            self._paused.pop(answer.key, None)
 
     def cancel_all(self) -> None:
         for answer in list(self._open.values()):

@@ -121,13 +121,13 @@ class Host:
         elif frame.type == FRAME_PING:
             self._send(FRAME_PONG)
         elif frame.type == FRAME_CANCEL:
-            answer = self._find_answer(frame)
-            if answer is not None:
-                answer.cancel()
+            message = json.loads(bytes(frame.header))
+            if self._runner is not None:
+                self._runner.cancel(message["batchId"], message["request"])
         elif frame.type == FRAME_FLOW:
-            answer = self._find_answer(frame)
-            if answer is not None:
-                answer.set_paused(json.loads(bytes(frame.header))["isPaused"])
+            message = json.loads(bytes(frame.header))
+            if self._runner is not None:
+                self._runner.set_paused(message["batchId"], message["request"], message["isPaused"])
         elif frame.type == FRAME_LOAD:
             message = json.loads(bytes(frame.header))
             self._jobs.put(lambda: self._load(message))
@@ -149,10 +149,6 @@ class Host:
         # In a list that the job empties: the reader must not keep the requests alive.
         batch = [runner.accept(decode_execute_frame(frame))]
         self._jobs.put(lambda: runner.run(batch.pop()))
-
-    def _find_answer(self, frame: Frame) -> Any:
-        message = json.loads(bytes(frame.header))
-        return None if self._runner is None else self._runner.find(message["batchId"], message["request"])
 
     def _load(self, message: Dict[str, Any]) -> None:
         try:

@@ -20,10 +20,10 @@ const FILLS: Readonly<Record<string, (values: number[]) => ArrayBufferView>> = {
 };
 
 /** 0 to 250, again and again. */
-export function fillBytes({ dtype, count }: Fill): Buffer {
+export function fillBytes({ dtype, count }: Fill): Buffer<ArrayBuffer> {
   const view = FILLS[dtype]?.(Array.from({ length: count }, (_, i) => i % 251));
   if (view === undefined) throw new Error(`no fill of ${dtype}`);
-  return Buffer.from(view.buffer, view.byteOffset, view.byteLength);
+  return Buffer.from(new Uint8Array(view.buffer, view.byteOffset, view.byteLength));
 }
 
 export function bytesRecord(key: 'binary' | 'body', data: Buffer): JsonObject {

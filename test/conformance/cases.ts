@@ -109,6 +109,19 @@ export function requestsOf(one: Case): CaseRequest[] {
   return one.steps.flatMap(({ request }) => [request, ...(request.parallel ?? [])]);
 }
 
+/** A case that changes its server, counts on it, or measures time; the others read or infer once. */
+export function isAlone(one: Case): boolean {
+  const isTimed = ({ parallel, abort_after_ms, cancel_after_ms, read_timeout_ms }: CaseRequest) =>
+    [parallel, abort_after_ms, cancel_after_ms, read_timeout_ms].some((option) => option !== undefined);
+  return (
+    one.server === 'explicit' ||
+    one.steps.length > 1 ||
+    one.cleanup.length > 0 ||
+    one.sharedMemory.length > 0 ||
+    one.steps.some(({ request, settleMs }) => settleMs > 0 || isTimed(request))
+  );
+}
+
 function parseCase(value: Json): Case {
   if (!isObject(value)) throw new Error('a case is not an object');
   const steps = Array.isArray(value.steps) ? value.steps : [value];

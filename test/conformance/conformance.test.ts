@@ -1,13 +1,17 @@
-// Replays what Triton 2.51 answered over HTTP (cases/, recorded) against two servers of ours. An answer may
-// differ only where deviations.json says why, and docs/parity.md tells users the same; a listed deviation
+// Replays what Triton 2.51 answered over HTTP and gRPC (cases/, recorded) against two servers of ours. An answer
+// may differ only where deviations.json says why, and docs/parity.md tells users the same; a listed deviation
 // that no longer differs fails too, so the list stays true.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { inRoot } from '../support/paths.ts';
+import { pythonSkip } from '../support/python.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
-import { type Case, modelsHeld, readCases } from './cases.ts';
+import { type Case, isAlone, readCases } from './cases.ts';
+import { GrpcTarget } from './grpc-exchange.ts';
 import { describeRequest, type ReplayTargets, replayCase, type StepDifference } from './replay.ts';
+import { type CorpusRepositories, copyRepositories, isPythonCase } from './repositories.ts';
+import { sharedMemorySkip } from './shared-memory.ts';
 
 interface Deviation {
   readonly id: string;
@@ -16,6 +20,7 @@ interface Deviation {
 
 const CONFORMANCE = inRoot('test', 'conformance');
 const DIFFERENCES_SHOWN_MAX = 6;
+const CASES_AT_ONCE = 8;
 
 const cases = readCases();
 const deviations = new Map(
@@ -25,36 +30,31 @@ const deviations = new Map(
   ]),
 );
 
-describe('conformance with Triton 2.51 over HTTP', { concurrency: false }, () => {
-  let main: RunningServer;
-  let explicit: RunningServer;
+describe('conformance with Triton 2.51', { concurrency: false }, () => {
+  let repositories: CorpusRepositories;
+  let servers: readonly RunningServer[] = [];
   let targets: ReplayTargets;
 
   before(async () => {
-    main = await startServer({
-      repository: `${CONFORMANCE}/models`,
-      args: ['--http-header-forward-pattern=x-fwd-.*'],
-    });
-    explicit = await startServer({
-      repository: `${CONFORMANCE}/models_explicit`,
-      args: [
-        '--model-control-mode=explicit',
-        '--http-restricted-api=shared-memory,trace:x-oracle-key=sesame',
-      ],
-    });
+    repositories = copyRepositories({ isPython: pythonSkip === false });
+    const [main, explicit] = await startServers(repositories);
+    servers = [main, explicit];
     targets = {
       http: { main: main.httpAddress, explicit: explicit.httpAddress },
+      grpc: { main: new GrpcTarget(main.grpcAddress), explicit: new GrpcTarget(explicit.grpcAddress) },
       metrics: main.metricsAddress,
-      modelsHeld: {
-        main: new Set(modelsHeld('models')),
-        explicit: new Set(modelsHeld('models_explicit')),
-      },
+      modelsHeld: repositories.modelsHeld,
     };
   });
-  after(() => Promise.all([main?.stop(), explicit?.stop()]));
+  after(async () => {
+    targets?.grpc.main.close();
+    targets?.grpc.explicit.close();
+    await Promise.all(servers.map((server) => server.stop()));
+    repositories?.remove();
+  });
 
-  for (const one of cases) {
-    test(one.id, async () => {
+  function testCase(one: Case): void {
+    test(one.id, { skip: skipReason(one) }, async () => {
       const found = await replayCase(one, targets);
       const deviation = deviations.get(one.id);
       if (deviation === undefined) assert.ok(found.length === 0, explain(one, found));
@@ -65,7 +65,46 @@ describe('conformance with Triton 2.51 over HTTP', { concurrency: false }, () =>
         );
     });
   }
+
+  describe('cases that others do not disturb', { concurrency: CASES_AT_ONCE }, () => {
+    for (const one of cases) if (!isAlone(one)) testCase(one);
+  });
+
+  describe('cases that must be alone on their server', { concurrency: 2 }, () => {
+    for (const server of ['main', 'explicit']) {
+      describe(server, { concurrency: false }, () => {
+        for (const one of cases) if (isAlone(one) && one.server === server) testCase(one);
+      });
+    }
+  });
 });
+
+function startServers(repositories: CorpusRepositories): Promise<[RunningServer, RunningServer]> {
+  const python = process.env.NEREID_TEST_PYTHON;
+  const env: Record<string, string> = python === undefined ? {} : { NEREID_PYTHON: python };
+  const main = startServer({
+    repository: repositories.path('main'),
+    args: ['--http-header-forward-pattern=x-fwd-.*', '--grpc-header-forward-pattern=x-fwd-.*'],
+    isGrpc: true,
+    env,
+  });
+  const explicit = startServer({
+    repository: repositories.path('explicit'),
+    args: [
+      '--model-control-mode=explicit',
+      '--http-restricted-api=shared-memory,trace:x-oracle-key=sesame',
+      '--grpc-restricted-protocol=shared-memory,trace:oracle-key=sesame',
+    ],
+    isGrpc: true,
+    env,
+  });
+  return Promise.all([main, explicit]);
+}
+
+function skipReason(one: Case): string | false {
+  if (isPythonCase(one) && pythonSkip !== false) return pythonSkip;
+  return one.sharedMemory.length > 0 && sharedMemorySkip;
+}
 
 describe('the list of deviations', () => {
   test('names only cases that exist, each with a reason', () => {

@@ -4,13 +4,13 @@ import {
   type CallOptions,
   Client,
   type ClientDuplexStream,
+  compressionAlgorithms,
   credentials,
   Metadata,
   type ServiceError,
   type StatusObject,
   status,
 } from '@grpc/grpc-js';
-import { compressionAlgorithms } from '@grpc/grpc-js';
 import type { GrpcCaseRequest } from './cases.ts';
 import { isObject, type Json, type JsonObject } from './json.ts';
 import { decodeMessage, encodeMessage, messageType } from './proto-json.ts';
@@ -125,10 +125,12 @@ function streamExchange(client: Client, call: PreparedCall, request: GrpcCaseReq
     );
     const answers: Json[] = [];
     let sentCount = 0;
+    /** Half-closes after the last. */
     const sendNext = () => {
-      const payload = payloads[sentCount++];
+      const payload = payloads[sentCount];
       if (payload !== undefined) stream.write(payload);
-      if (sentCount === payloads.length) stream.end();
+      sentCount++;
+      if (sentCount >= payloads.length) stream.end();
     };
     stream.on('data', (data: Buffer) => {
       answers.push(parse(data));
@@ -153,7 +155,9 @@ function cancelLater(call: { cancel(): void }, { cancel_after_ms: afterMs }: Grp
 
 function statusRecord({ code, details }: Pick<StatusObject, 'code' | 'details'>): JsonObject {
   const name = status[code] ?? String(code);
-  return code === status.OK || CODES_WITHOUT_DETAILS.includes(code) ? { code: name } : { code: name, details };
+  return code === status.OK || CODES_WITHOUT_DETAILS.includes(code)
+    ? { code: name }
+    : { code: name, details };
 }
 
 /** The message of a recorded or received answer to a unary call. */

@@ -76,7 +76,8 @@ function normalBody(request: CaseRequest, answer: JsonObject, options: NormalOpt
     if (path.endsWith('/config')) return { json: withDefaultsAllowed(normalError(doc)) };
     if (doc.outputs !== undefined && doc.model_name !== undefined) return normalInfer(doc, answer);
   }
-  if (path.endsWith('/status') && Array.isArray(doc)) return { json: doc.filter(isObject).sort(byText('name')) };
+  if (path.endsWith('/status') && Array.isArray(doc))
+    return { json: doc.filter(isObject).sort(byText('name')) };
   if (path.endsWith('/index') && Array.isArray(doc)) return { json: normalIndex(doc, options) };
   const out: NormalObject = { json: normalError(doc) };
   if (answer.binary_b64 !== undefined) out.binary_b64 = answer.binary_b64;

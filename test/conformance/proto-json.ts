@@ -13,7 +13,8 @@ root.resolveAll();
 
 /** Undefined where the service has no message of this name. */
 export function messageType(name: string): protobuf.Type | undefined {
-  return root.get(['inference', name]) instanceof protobuf.Type ? root.lookupType(`inference.${name}`) : undefined;
+  const found = root.lookup(`inference.${name}`);
+  return found instanceof protobuf.Type ? found : undefined;
 }
 
 /** `raw_fill` is not of the protocol: each entry becomes one of raw_input_contents. */
@@ -38,26 +39,36 @@ function messageFields(type: protobuf.Type, message: Record<string, unknown>): J
   for (const field of type.fieldsArray) {
     const value = Object.hasOwn(message, field.name) ? message[field.name] : undefined;
     if (value === undefined || value === null) continue;
-    if (field.map) {
-      const entries = Object.entries(value).map(([key, inner]) => [key, fieldValue(field, inner)] as const);
+    if (field instanceof protobuf.MapField) {
+      const entries = Object.entries(value).map(
+        ([key, inner]) => [mapKey(field, key), fieldValue(field, inner)] as const,
+      );
       if (entries.length > 0) out[field.name] = Object.fromEntries(entries);
     } else if (field.repeated) {
       const items = (value as unknown[]).map((item) => fieldValue(field, item));
       if (items.length > 0) out[field.name] = items;
-    } else if (hasPresence(field) || !isDefault(value)) {
+    } else if (hasPresence(field) || !isDefault(field, value)) {
       out[field.name] = fieldValue(field, value);
     }
   }
   return out;
 }
 
+/** protobufjs packs a 64-bit key into eight characters. */
+function mapKey(field: protobuf.MapField, key: string): string {
+  return field.keyType.endsWith('64')
+    ? String(protobuf.util.longFromHash(key, field.keyType === 'uint64'))
+    : key;
+}
+
 function hasPresence(field: protobuf.Field): boolean {
   return field.partOf !== null || field.resolvedType instanceof protobuf.Type;
 }
 
-function isDefault(value: unknown): boolean {
-  if (protobuf.util.Long.isLong(value)) return value.isZero();
-  return value instanceof Uint8Array ? value.length === 0 : !value;
+function isDefault(field: protobuf.Field, value: unknown): boolean {
+  if (typeof value === 'string') return value === '';
+  if (value instanceof Uint8Array) return value.length === 0;
+  return field.type === 'bool' ? value === false : Number(value) === 0;
 }
 
 function fieldValue(field: protobuf.Field, value: unknown): Json {
@@ -69,7 +80,8 @@ function fieldValue(field: protobuf.Field, value: unknown): Json {
     return resolvedType.valuesById[value as number] ?? BigInt(value as number);
   }
   if (value instanceof Uint8Array) return bytesField(Buffer.from(value));
-  if (protobuf.util.Long.isLong(value)) return BigInt(value.toString());
-  if (typeof value !== 'number') return value as string | boolean;
-  return field.type === 'float' || field.type === 'double' ? value : BigInt(value);
+  if (typeof value === 'string' || typeof value === 'boolean') return value;
+  if (field.type === 'float' || field.type === 'double') return Number(value);
+  // A number, or a Long where the field has 64 bits.
+  return BigInt(String(value));
 }

@@ -1,7 +1,7 @@
 // The model repositories of the corpus: copies in a temporary directory, because Python leaves its caches beside a
 // model; and which models of them need Python, because a machine may have none.
-import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, readdirSync } from 'node:fs';
+import { basename } from 'node:path';
 import { inRoot } from '../support/paths.ts';
 import { createRepository } from '../support/repository.ts';
 import { type Case, requestsOf, type ServerName } from './cases.ts';
@@ -45,6 +45,6 @@ function sourceOf(server: ServerName, model: string): string {
 }
 
 function needsPython(server: ServerName, model: string): boolean {
-  const config = join(sourceOf(server, model), 'config.pbtxt');
-  return existsSync(config) && /backend:\s*"python"/.test(readFileSync(config, 'utf8'));
+  const files = readdirSync(sourceOf(server, model), { recursive: true, encoding: 'utf8' });
+  return files.some((file) => basename(file) === 'model.py');
 }

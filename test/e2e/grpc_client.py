@@ -165,7 +165,7 @@ def check_deadline_stops_the_work(client, explicit):
     took = time.monotonic() - start
     assert SLOW_S + 0.3 <= took < 2 * SLOW_S - 0.5, took
     after = counts(client, "slow")
-    assert [b - a for a, b in zip(before, after)] == [1, 0, 1], (before, after)
+    assert [b - a for a, b in zip(before, after)] == [1, 1], (before, after)
 
 
 def check_cancel_of_an_async_request(client, explicit):
@@ -175,14 +175,14 @@ def check_cancel_of_an_async_request(client, explicit):
         client.async_infer("slow", [tensor("INPUT0", np.ones((1, 1), np.float32))], lambda result, error: done.put(error))
         for _ in range(3)  # one runs, two wait
     ]
-    wait_until(lambda: counts(client, "slow") == before, "nothing is answered yet")
     time.sleep(0.2)
+    assert counts(client, "slow") == before, "something is answered already"
     for call in calls:
         call.cancel()
     errors = [done.get(timeout=5) for _ in calls]
     assert [error.status() for error in errors] == ["StatusCode.CANCELLED"] * 3, errors
-    wait_until(lambda: counts(client, "slow")[2] == before[2] + 3, "all are counted as cancelled")
-    assert counts(client, "slow")[0] == before[0]
+    # Less than the time of one of them.
+    wait_until(lambda: counts(client, "slow") == (before[0], before[1] + 3), "all have failed", SLOW_S - 1)
 
 
 def check_async_infer(client, explicit):

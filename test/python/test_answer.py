@@ -1,4 +1,5 @@
 """The rules of answers and response senders, with Triton's texts."""
+import asyncio
 import gc
 import threading
 import time
@@ -107,6 +108,21 @@ class SenderTest(unittest.TestCase):
                 answer.cancel()
             thread.join(5)
             self.assertEqual(len(wire.parts), 1)
+
+    def test_on_an_event_loop_a_paused_sender_holds_parts_back_in_order(self):
+        wire = Wire(is_decoupled=True)
+        request = wire.request()
+        request._answer.set_paused(True)
+
+        async def stream():
+            sender = request.get_response_sender()
+            sender.send(respond("B"))
+            sender.send(flags=FINAL)
+
+        asyncio.run(stream())
+        self.assertEqual(wire.parts, [])
+        request._answer.set_paused(False)
+        self.assertEqual([is_final for _, is_final, _ in wire.parts], [False, True])
 
     def test_a_cancelled_request_sends_only_its_end(self):
         wire = Wire(is_decoupled=True)

@@ -7,6 +7,7 @@ import { decodeInferRequest } from '../../wire/v2-proto/decode-infer-request.ts'
 import { encodeInferResponse } from '../../wire/v2-proto/encode-infer-response.ts';
 import { unparsableRequest } from '../../wire/v2-proto/grpc-status.ts';
 import type { ConvertedInferRequest } from '../../wire/v2-proto/to-infer-request.ts';
+import { SingleResponse } from '../single-response.ts';
 import type { CallHandler, GrpcCall } from './grpc-call.ts';
 import { encodingFor } from './grpc-headers.ts';
 import { convert, type FoundModel, findModel, startInfer, startTrace } from './infer-request.ts';
@@ -79,8 +80,7 @@ class UnarySink implements ResponseSink {
   readonly #found: FoundModel;
   readonly #converted: ConvertedInferRequest;
   readonly #trace: RequestTrace | undefined;
-  #response: InferResponse | undefined;
-  #count = 0;
+  readonly #single = new SingleResponse();
 
   constructor(
     call: GrpcCall,
@@ -93,26 +93,24 @@ class UnarySink implements ResponseSink {
   }
 
   send(response: InferResponse): boolean {
-    this.#response = response;
-    this.#count++;
-    return true;
+    return this.#single.add(response);
   }
 
-  sendError(): boolean {
-    this.#count++;
-    return true;
+  sendError(error: StatusError): boolean {
+    return this.#single.add(error);
   }
 
   finish(): void {
-    if (this.#response === undefined || this.#count !== 1) {
-      this.fail(internal(`expected a single response, got ${this.#count}`));
+    const { outcome } = this.#single;
+    if (outcome instanceof StatusError) {
+      this.fail(outcome);
       return;
     }
     const trace = this.#trace;
     trace?.mark('INFER_RESPONSE_COMPLETE');
     try {
       const { outputs } = this.#converted;
-      const encoded = encodeInferResponse(this.#response, {
+      const encoded = encodeInferResponse(outcome, {
         outputs,
         model: this.#found.model,
         headroomBytes: PREFIX_BYTES,

@@ -9,7 +9,7 @@ import { JSON_INLINE_BYTES_MAX } from '../../domain/limits.ts';
 import type { RequestRanges } from '../../domain/memory-range.ts';
 import type { InferResponse, ResponseSink } from '../../domain/request.ts';
 import type { RequestTrace } from '../../domain/request-trace.ts';
-import { internal, StatusError, unsupported } from '../../domain/status.ts';
+import { StatusError, unsupported } from '../../domain/status.ts';
 import type { DecodedInferRequest } from '../../wire/v2-json/decode-infer-request.ts';
 import {
   type EncodedInferResponse,
@@ -18,6 +18,7 @@ import {
 } from '../../wire/v2-json/encode-infer-response.ts';
 import { parseHeaderLength } from '../../wire/v2-json/header-length.ts';
 import type { InferRequestDecoder } from '../../wire/v2-json/infer-request-decoder.ts';
+import { SingleResponse } from '../single-response.ts';
 import { chooseEncoding } from './accept-encoding.ts';
 import { BINARY_TYPE, errorAnswer, type HttpAnswer, JSON_TYPE, statusAnswer, TEXT_TYPE } from './answer.ts';
 import type { Body } from './body-reader.ts';
@@ -169,8 +170,7 @@ class UnarySink implements ResponseSink {
   readonly #walk: Walk;
   readonly #model: Model;
   readonly #decoded: DecodedInferRequest;
-  #response: InferResponse | undefined;
-  #count = 0;
+  readonly #single = new SingleResponse();
 
   constructor(walk: Walk, model: Model, decoded: DecodedInferRequest) {
     this.#walk = walk;
@@ -179,26 +179,22 @@ class UnarySink implements ResponseSink {
   }
 
   send(response: InferResponse): boolean {
-    this.#response = response;
-    this.#count++;
-    return true;
+    return this.#single.add(response);
   }
 
-  /** Only decoupled models send one; it is counted, so that the request fails. */
-  sendError(): boolean {
-    this.#response = undefined;
-    this.#count++;
-    return true;
+  sendError(error: StatusError): boolean {
+    return this.#single.add(error);
   }
 
   finish(): void {
-    if (this.#response === undefined || this.#count !== 1) {
-      this.fail(internal(`expected a single response, got ${this.#count}`));
+    const { outcome } = this.#single;
+    if (outcome instanceof StatusError) {
+      this.fail(outcome);
       return;
     }
     this.#walk.trace?.mark('INFER_RESPONSE_COMPLETE');
     const { outputs, idBytes } = this.#decoded;
-    writeResponse(this.#walk, this.#response, { outputs, idBytes, model: this.#model });
+    writeResponse(this.#walk, outcome, { outputs, idBytes, model: this.#model });
   }
 
   fail(error: StatusError): void {
