@@ -60,7 +60,10 @@ class RepeatInstance implements BackendInstance {
       const sender = senderOf(r);
       try {
         waitMs = Math.max(waitMs, this.#wordsOf(batch, request, this.#indexes.wait)[0] ?? 0);
-        void this.#repeat(batch, request, sender);
+        const values = this.#wordsOf(batch, request, this.#indexes.in);
+        const delays = this.#wordsOf(batch, request, this.#indexes.delay);
+        if (values.length !== delays.length) throw mismatch(values.length, delays.length);
+        void this.#repeat(values, delays, sender);
       } catch (thrown) {
         sender.send(StatusError.from(thrown), true);
       }
@@ -74,14 +77,7 @@ class RepeatInstance implements BackendInstance {
     };
   }
 
-  async #repeat(batch: ExecuteBatch, request: ExecuteRequest, sender: ResponseSender): Promise<void> {
-    const values = this.#wordsOf(batch, request, this.#indexes.in);
-    const delays = this.#wordsOf(batch, request, this.#indexes.delay);
-    if (values.length !== delays.length) {
-      const text = `expected IN and DELAY shape to match, got ${shapeText([values.length])} and ${shapeText([delays.length])}`;
-      sender.send(invalidArgument(text), true);
-      return;
-    }
+  async #repeat(values: Uint32Array, delays: Uint32Array, sender: ResponseSender): Promise<void> {
     for (let i = 0; i < values.length && !sender.isCancelled; i++) {
       if (delays[i]! > 0) await sleep(delays[i]);
       await sender.whenRoom();
@@ -108,6 +104,11 @@ class RepeatInstance implements BackendInstance {
   cancel(): void {}
 
   close(): void {}
+}
+
+function mismatch(valueCount: number, delayCount: number): StatusError {
+  const shapes = `${shapeText([valueCount])} and ${shapeText([delayCount])}`;
+  return invalidArgument(`expected IN and DELAY shape to match, got ${shapes}`);
 }
 
 function wordBytes(value: number): Buffer {

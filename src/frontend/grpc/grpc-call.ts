@@ -52,9 +52,10 @@ export class GrpcCall implements StreamConsumer {
   /** Messages that are being unpacked or packed; the next ones wait for their turn. */
   #unpacking: Promise<void> | undefined;
   #packing: Promise<void> | undefined;
+  #packingBytes = 0;
   /** Of our messages. */
   encoding: GrpcEncoding = 'identity';
-  /** Received bytes for which the client gets no new credit yet; the handler decides. */
+  /** Received bytes for which the client gets no new credit yet: the handler decides, and unpacking takes time. */
   #heldBytes = 0;
   #isHolding = false;
 
@@ -89,10 +90,7 @@ export class GrpcCall implements StreamConsumer {
   /** While true the client may send only what its flow-control window still allows. */
   set isHolding(isHolding: boolean) {
     this.#isHolding = isHolding;
-    if (isHolding || this.#heldBytes === 0) return;
-    const bytes = this.#heldBytes;
-    this.#heldBytes = 0;
-    this.#stream.consumed(bytes);
+    this.#giveCredit();
   }
 
   /** The one answer of a unary call. */
@@ -112,15 +110,18 @@ export class GrpcCall implements StreamConsumer {
   write(message: OutgoingMessage): boolean {
     if (this.#isEnded) return true;
     if (this.encoding === 'identity') this.#send(message, 0);
-    else this.#afterPacking(() => this.#packAndSend(message));
-    const hasRoom = this.#stream.queuedBytes <= GRPC_QUEUED_BYTES_MAX;
+    else {
+      this.#packingBytes += message.byteLength;
+      this.#afterPacking(() => this.#packAndSend(message));
+    }
+    const hasRoom = this.#queuedBytes <= GRPC_QUEUED_BYTES_MAX;
     if (!hasRoom) this.#isRoomWanted = true;
     return hasRoom;
   }
 
   /** True when the client has not taken everything; `onRoom` will tell when it has. */
   wantRoom(): boolean {
-    if (this.#stream.queuedBytes > 0) this.#isRoomWanted = true;
+    if (this.#queuedBytes > 0) this.#isRoomWanted = true;
     return this.#isRoomWanted;
   }
 
@@ -149,8 +150,8 @@ export class GrpcCall implements StreamConsumer {
   }
 
   onData(data: Buffer): void {
-    if (this.#isHolding) this.#heldBytes += data.length;
-    else this.#stream.consumed(data.length);
+    this.#heldBytes += data.length;
+    this.#giveCredit();
     if (this.#isEnded) return;
     try {
       this.#reader.push(data);
@@ -172,9 +173,22 @@ export class GrpcCall implements StreamConsumer {
   }
 
   onDrain(): void {
-    if (!this.#isRoomWanted) return;
+    if (!this.#isRoomWanted || this.#queuedBytes > 0) return;
     this.#isRoomWanted = false;
     this.#handler?.onRoom?.();
+  }
+
+  /** What the client has not taken, and what is still being packed for it. */
+  get #queuedBytes(): number {
+    return this.#stream.queuedBytes + this.#packingBytes;
+  }
+
+  #giveCredit(): void {
+    const isHeld = !this.#isEnded && (this.#isHolding || this.#unpacking !== undefined);
+    if (isHeld || this.#heldBytes === 0) return;
+    const bytes = this.#heldBytes;
+    this.#heldBytes = 0;
+    this.#stream.consumed(bytes);
   }
 
   #markEnded(): void {
@@ -207,7 +221,9 @@ export class GrpcCall implements StreamConsumer {
     const tail: Promise<void> = started
       .catch((thrown: unknown) => this.#refuse(thrown))
       .then(() => {
-        if (this.#unpacking === tail) this.#unpacking = undefined;
+        if (this.#unpacking !== tail) return;
+        this.#unpacking = undefined;
+        this.#giveCredit();
       });
     this.#unpacking = tail;
   }
@@ -228,9 +244,11 @@ export class GrpcCall implements StreamConsumer {
     if (this.#isEnded) return;
     const [first, ...rest] = message.parts;
     const packed = await pack([first!.subarray(PREFIX_BYTES), ...rest], this.encoding as 'gzip' | 'deflate');
+    this.#packingBytes -= message.byteLength;
     if (this.#isEnded) return;
     if (packed.length >= message.byteLength) this.#send(message, 0);
     else this.#send(outgoing(packed), 1);
+    this.onDrain();
   }
 
   #send(message: OutgoingMessage, compressed: 0 | 1): void {

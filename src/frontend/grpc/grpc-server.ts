@@ -97,12 +97,16 @@ function createListener(context: TlsContext | undefined, onSocket: (socket: Sock
 
 function createHandler(services: GrpcServices): Http2Handler {
   return {
-    onRequest: (stream, pairs) => openCall(services, stream, pairs),
+    onRequest: (stream, pairs, isEnd) => openCall(services, stream, { pairs, isEnd }),
     onDefect: (thrown) => services.logger.error(`gRPC call failed: ${StatusError.from(thrown).stack}`),
   };
 }
 
-function openCall(services: GrpcServices, stream: Http2Stream, pairs: readonly HeaderPair[]): StreamConsumer {
+function openCall(
+  services: GrpcServices,
+  stream: Http2Stream,
+  { pairs, isEnd }: { pairs: readonly HeaderPair[]; isEnd: boolean },
+): StreamConsumer {
   const headers = readCallHeaders(pairs);
   if (headers.method !== 'POST' || !headers.contentType.startsWith('application/grpc')) {
     stream.sendHeaderBlock(NOT_GRPC_HEAD, true);
@@ -119,6 +123,8 @@ function openCall(services: GrpcServices, stream: Http2Stream, pairs: readonly H
   const refusal = restrictionOf(services, rpc, pairs);
   if (refusal !== undefined) call.fail(refusal);
   else call.start(rpc.open(services, call));
+  // The headers were the whole request: nothing else would tell the call.
+  if (isEnd) call.onEnd();
   return call;
 }
 

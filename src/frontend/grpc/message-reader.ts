@@ -2,6 +2,7 @@
 // is copied: a message is the pieces in which it came, in the common case one. Used by grpc-call.ts.
 
 import { GRPC_MESSAGE_BYTES_MAX } from '../../domain/limits.ts';
+import { internal } from '../../domain/status.ts';
 
 /** Before every message, both ways. */
 export const PREFIX_BYTES = 5;
@@ -31,12 +32,7 @@ export class MessageReader {
     this.#onMessage = onMessage;
   }
 
-  /** True between two messages. */
-  get isIdle(): boolean {
-    return !this.#isInMessage && this.#prefixBytes === 0;
-  }
-
-  /** Throws MessageTooLarge before memory is taken for it. */
+  /** Throws MessageTooLarge before memory is taken for it, and when what comes is no message. */
   push(data: Buffer): void {
     let at = 0;
     while (at < data.length) {
@@ -65,9 +61,11 @@ export class MessageReader {
   }
 
   #begin(source: Buffer, at: number): void {
+    const flag = source[at]!;
+    if (flag > 1) throw internal(`Bad GRPC frame type 0x${flag.toString(16).padStart(2, '0')}`);
     const byteLength = source.readUInt32BE(at + 1);
     if (byteLength > GRPC_MESSAGE_BYTES_MAX) throw new MessageTooLarge(byteLength);
-    this.#prefix[0] = source[at]!;
+    this.#prefix[0] = flag;
     this.#prefixBytes = 0;
     this.#byteLength = byteLength;
     this.#missing = byteLength;

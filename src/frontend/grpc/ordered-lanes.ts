@@ -24,6 +24,11 @@ export class OrderedLanes {
     this.#write = write;
   }
 
+  /** Lanes that have not been written out; answers may wait in them. */
+  get openCount(): number {
+    return this.#lanes.size;
+  }
+
   open(): Lane {
     const lane: OrderedLane = {
       waiting: [],
