@@ -92,15 +92,18 @@ export function statusBlock(status: { code: number; message: string }, isOnly: b
   return encodeHeaderBlock(pairs);
 }
 
-/** Printable ASCII stays; everything else, and the percent sign, becomes %XX byte by byte. */
+/**
+ * Printable ASCII stays; everything else, and the percent sign, becomes %XX byte by byte. So do blanks at the ends,
+ * which a header value must not have and some clients refuse.
+ */
 function percentEncode(text: string): string {
-  if (/^[\x20-\x24\x26-\x7e]*$/.test(text)) return text;
+  if (/^(?! )[\x20-\x24\x26-\x7e]*(?<! )$/.test(text)) return text;
   let encoded = '';
   for (const byte of Buffer.from(text)) {
     const isPlain = byte >= 0x20 && byte <= 0x7e && byte !== 0x25;
     encoded += isPlain ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
   }
-  return encoded;
+  return encoded.replace(/^ | $/g, '%20');
 }
 
 /** As gRPC's core picks an algorithm for a level from those the client takes. */
