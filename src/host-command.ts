@@ -9,12 +9,18 @@ import { internal } from './domain/status.ts';
 import type { HostCommand } from './instance/host-process.ts';
 
 const NODE_HOST = fileURLToPath(new URL('./host.js', import.meta.url));
+const MEMORY_HOST = fileURLToPath(new URL('./memory-host.js', import.meta.url));
 const PYTHON_HOST = fileURLToPath(new URL('../python/nereid_host/__main__.py', import.meta.url));
 
 /** Throws a StatusError when no backend of that name exists, or no interpreter for it. */
 export function hostCommandOf(backend: string): HostCommand {
   if (hostLanguageOf(backend) === 'node') return { file: process.execPath, args: [NODE_HOST] };
   return { file: findPython(), args: [PYTHON_HOST] };
+}
+
+/** The process that opens CUDA memory of clients. */
+export function memoryHostCommand(): HostCommand {
+  return { file: process.execPath, args: [MEMORY_HOST] };
 }
 
 /** The interpreter as the user names it; looked for here, because a failed spawn says neither what nor why. */

@@ -5,8 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { backendConfigOf, type ServerOptions } from './cli/options.ts';
 import { ModelControl } from './core/control.ts';
 import { infer } from './core/infer.ts';
+import type { HostServices } from './core/model/host-calls.ts';
 import type { LoadEnvironment } from './core/model/load-version.ts';
-import { Catalog } from './core/repository/catalog.ts';
+import { Catalog, LATEST_VERSION } from './core/repository/catalog.ts';
 import { SharedMemory } from './core/shm/shared-memory.ts';
 import { MetricsRegistry } from './core/stats/metrics-registry.ts';
 import { addSystemMetrics } from './core/stats/system-metrics.ts';
@@ -20,7 +21,7 @@ import { type HttpFrontend, startHttpFrontend } from './frontend/http/http-serve
 import type { HttpServices } from './frontend/http/services.ts';
 import { type MetricsFrontend, startMetricsFrontend } from './frontend/metrics/metrics-server.ts';
 import type { ServerServices } from './frontend/services.ts';
-import { hostCommandOf } from './host-command.ts';
+import { hostCommandOf, memoryHostCommand } from './host-command.ts';
 import { systemClock } from './lib/clock.ts';
 import { usableCoreCount } from './lib/core-count.ts';
 import { findGpus } from './lib/gpu-devices.ts';
@@ -57,6 +58,8 @@ export class NereidServer {
       isAllowed: options.isClientShmAllowed,
       allowedPrefixes: options.shmPrefixes,
       hasGpu: findGpus().length > 0,
+      memoryHostCommand: memoryHostCommand(),
+      log: (level, message) => logger.child('memory_host').write(level, message),
     });
     this.#trace = new TraceControl(options.trace, {
       logger: logger.child('tracer'),
@@ -71,7 +74,11 @@ export class NereidServer {
       loadConcurrency: repository.loadConcurrency,
       loadRetryCount: repository.loadRetryCount,
       rules: { isAutoComplete: repository.isAutoComplete, modelConfigName: repository.modelConfigName },
-      environment: createLoadEnvironment(options, { logger, registry: this.#registry }),
+      environment: createLoadEnvironment(options, {
+        logger,
+        registry: this.#registry,
+        hostServices: this.#hostServices(),
+      }),
       catalog: this.#catalog,
       parseConfigJson: modelConfigFromJson,
     });
@@ -155,6 +162,24 @@ export class NereidServer {
     };
   }
 
+  /** What models may ask for while they run. */
+  #hostServices(): HostServices {
+    return {
+      registry: this.#registry,
+      infer: (target, call) => infer(this.#catalog, target, call),
+      isDecoupled: ({ model, version }) => this.#catalog.find(model, version).isDecoupled,
+      load: (model, override) => this.#control.load(model, override),
+      unload: (model) => this.#control.unload(model),
+      isModelReady: (model, version) => {
+        try {
+          return this.#catalog.find(model, version === '' ? LATEST_VERSION : Number(version)).isHealthy;
+        } catch {
+          return false;
+        }
+      },
+    };
+  }
+
   #isLive(): boolean {
     if (this.#phase === 'exiting') throw unavailable('Server exiting');
     return true;
@@ -184,7 +209,7 @@ export class NereidServer {
     if (!isClean) this.#logger.error('Exit timeout expired. Exiting immediately.');
     this.abandon();
     await this.#trace.close();
-    this.#sharedMemory.close();
+    await this.#sharedMemory.close();
     await this.#control.cleanUp();
     return isClean;
   }
@@ -228,7 +253,7 @@ async function requireDirectories(paths: readonly string[]): Promise<void> {
 
 function createLoadEnvironment(
   options: ServerOptions,
-  parts: { logger: Logger; registry: MetricsRegistry },
+  parts: { logger: Logger; registry: MetricsRegistry; hostServices: HostServices },
 ): LoadEnvironment {
   return {
     ...parts,

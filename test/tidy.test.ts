@@ -28,6 +28,7 @@ const ENTRIES = [
   'src/server.ts',
   'src/host.ts',
   'src/host-command.ts',
+  'src/memory-host.ts',
   'src/startup-tables.ts',
   'src/validate-command.ts',
 ];

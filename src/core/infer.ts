@@ -19,6 +19,8 @@ export interface InferCall {
   readonly cancellation: Cancellation | undefined;
   /** Undefined when this request is not traced. */
   readonly trace: RequestTrace | undefined;
+  /** Instances that wait for this request; only calls of models have any. */
+  readonly ancestors?: readonly object[];
 }
 
 /** Throws a StatusError when the request is refused; otherwise the sink gets exactly one end. */

@@ -93,3 +93,6 @@ export const GRPC_QUEUED_BYTES_MAX = 1024 * 1024;
 
 /** Requests of one gRPC stream that are not yet answered; more are not read until some are. */
 export const GRPC_STREAM_REQUESTS_MAX = 1024;
+
+/** Calls of other models that one host may have open. */
+export const HOST_CALLS_MAX = 4096;

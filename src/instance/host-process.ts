@@ -8,11 +8,15 @@ import type { LogLevel } from '../backend/sdk.ts';
 import { HOST_HELLO_MS_MAX, HOST_LOAD_MS_MAX, HOST_STOP_MS_MAX } from '../domain/limits.ts';
 import type { ModelConfig } from '../domain/model-config.ts';
 import { StatusError, unavailable } from '../domain/status.ts';
+import type { CallCancelMessage, CallFlowMessage, CallMessage } from './call-frame.ts';
 import { type Frame, FrameReader } from './frame-reader.ts';
 import { decodePartFrame, type ReceivedPart } from './part-frame.ts';
 import {
   encodeControlFrame,
   type FailedMessage,
+  FRAME_CALL,
+  FRAME_CALL_CANCEL,
+  FRAME_CALL_FLOW,
   FRAME_CANCEL,
   FRAME_FAILED,
   FRAME_FLOW,
@@ -44,6 +48,10 @@ export interface HostCommand {
 export interface HostEvents {
   onReply(reply: ReceivedReply): void;
   onPart(part: ReceivedPart): void;
+  /** The host asks something of the server; the payload holds its tensors. */
+  onCall(call: CallMessage, payload: readonly Buffer[]): void;
+  onCallCancel(message: CallCancelMessage): void;
+  onCallFlow(message: CallFlowMessage): void;
   onLog(level: LogLevel, message: string): void;
   /** Called once, after which nothing else is called. */
   onExit(reason: string): void;
@@ -196,6 +204,15 @@ export class HostProcess {
         return;
       case FRAME_PART:
         this.#events.onPart(decodePartFrame(frame.header, frame.payload));
+        return;
+      case FRAME_CALL:
+        this.#events.onCall(JSON.parse(frame.header.toString()) as CallMessage, frame.payload);
+        return;
+      case FRAME_CALL_CANCEL:
+        this.#events.onCallCancel(JSON.parse(frame.header.toString()) as CallCancelMessage);
+        return;
+      case FRAME_CALL_FLOW:
+        this.#events.onCallFlow(JSON.parse(frame.header.toString()) as CallFlowMessage);
         return;
       case FRAME_LOG: {
         const log = JSON.parse(frame.header.toString()) as LogMessage;

@@ -18,10 +18,12 @@ import {
 } from '../domain/limits.ts';
 import type { ModelConfig } from '../domain/model-config.ts';
 import { StatusError } from '../domain/status.ts';
+import type { TensorBytes } from '../domain/tensor.ts';
+import { type CallMessage, encodeCallFrame, type ResultMessage } from './call-frame.ts';
 import { encodeExecuteFrame, type SentRequest } from './execute-frame.ts';
 import { type HostCommand, HostProcess } from './host-process.ts';
 import type { ReceivedPart } from './part-frame.ts';
-import type { LoadMessage } from './protocol.ts';
+import { FRAME_RESULT, type LoadMessage } from './protocol.ts';
 import type { ReceivedReply } from './response-frame.ts';
 
 export type { InstancePlacement, LogLevel };
@@ -31,6 +33,12 @@ export type InstanceState = 'starting' | 'ready' | 'restarting' | 'failed' | 'st
 export interface InstanceEvents {
   onReply(instance: Instance, reply: ReceivedReply): void;
   onPart(instance: Instance, part: ReceivedPart): void;
+  /** The host asks something of the server, or takes it back, or wants to be told more slowly. */
+  onCall(instance: Instance, call: CallMessage, payload: readonly Buffer[]): void;
+  onCallCancel(instance: Instance, callId: number): void;
+  onCallFlow(instance: Instance, callId: number, isPaused: boolean): void;
+  /** A request given to this instance was cancelled, and so is what it asked for meanwhile. */
+  onRequestCancelled(instance: Instance, batchId: number, request: number): void;
   /** What this instance was given and has not answered it will never answer. */
   onLost(instance: Instance, error: StatusError): void;
   onStateChange(instance: Instance): void;
@@ -128,11 +136,18 @@ export class Instance {
 
   /** Nobody waits for this request any more; a hint. */
   cancel(batchId: number, request: number): void {
-    if (this.#state === 'ready') this.#host?.cancel(batchId, request);
+    if (this.#state !== 'ready') return;
+    this.#events.onRequestCancelled(this, batchId, request);
+    this.#host?.cancel(batchId, request);
   }
 
   setPaused(batchId: number, request: number, isPaused: boolean): void {
     if (this.#state === 'ready') this.#host?.setPaused(batchId, request, isPaused);
+  }
+
+  /** The answer to a call; dropped when the host has gone. */
+  sendResult(message: ResultMessage, data: readonly TensorBytes[]): void {
+    if (!this.#isStopped) this.#host?.send(encodeCallFrame(FRAME_RESULT, message, data));
   }
 
   async stop(): Promise<void> {
@@ -154,6 +169,9 @@ export class Instance {
     return HostProcess.launch(this.#options.command, {
       onReply: (reply) => this.#onReply(reply),
       onPart: (part) => this.#onPart(part),
+      onCall: (call, payload) => this.#events.onCall(this, call, payload),
+      onCallCancel: ({ callId }) => this.#events.onCallCancel(this, callId),
+      onCallFlow: ({ callId, isPaused }) => this.#events.onCallFlow(this, callId, isPaused),
       onLog: (level, message) => this.#events.onLog(this, level, message),
       onExit: (reason) => this.#onExit(reason),
     });

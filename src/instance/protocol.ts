@@ -27,6 +27,10 @@ export const FRAME_LOG = 12;
 export const FRAME_STOP = 13;
 export const FRAME_PART = 14;
 export const FRAME_FLOW = 15;
+export const FRAME_CALL = 16;
+export const FRAME_RESULT = 17;
+export const FRAME_CALL_CANCEL = 18;
+export const FRAME_CALL_FLOW = 19;
 
 export const PREAMBLE_BYTES = 16;
 

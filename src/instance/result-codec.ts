@@ -9,6 +9,7 @@ import { DATA_TYPES, type DataType } from '../domain/datatype.ts';
 import type { ParameterValue } from '../domain/request.ts';
 import { STATUS_CODES, type StatusCode, StatusError } from '../domain/status.ts';
 import type { TensorBytes } from '../domain/tensor.ts';
+import { type CallParameter, fromCallParameters } from './call-frame.ts';
 import { type HeaderCursor, rangeBytesOf, readRange, writeRange } from './tensor-range.ts';
 
 export { BY_SENDER };
@@ -99,25 +100,14 @@ function readOutputs(header: Buffer, cursor: HeaderCursor, payload: readonly Buf
   for (let o = 0; o < count; o++) {
     const { index, shape, offset, byteLength } = readRange(header, cursor);
     const datatype = DATA_TYPES[header.readUInt8(cursor.at++) - 1];
-    outputs.push({ index, shape, datatype, data: slice(payload, offset, byteLength), byteLength });
+    outputs.push({ index, shape, datatype, data: slicePieces(payload, offset, byteLength), byteLength });
   }
   const parameterBytes = header.readUInt32LE(cursor.at);
   cursor.at += 4;
   if (parameterBytes === 0) return { outputs, parameters: undefined };
   const text = header.toString('utf8', cursor.at, cursor.at + parameterBytes);
   cursor.at += parameterBytes;
-  return { outputs, parameters: readParameters(text) };
-}
-
-type SentParameter = { int64: string } | { double: number } | { bool: boolean } | { string: string };
-
-function readParameters(text: string): Map<string, ParameterValue> {
-  const parameters = new Map<string, ParameterValue>();
-  for (const [name, value] of Object.entries(JSON.parse(text) as Record<string, SentParameter>)) {
-    if ('int64' in value) parameters.set(name, BigInt(value.int64));
-    else parameters.set(name, Object.values(value)[0] as ParameterValue);
-  }
-  return parameters;
+  return { outputs, parameters: fromCallParameters(JSON.parse(text) as Record<string, CallParameter>) };
 }
 
 function readError(header: Buffer, cursor: HeaderCursor): ReceivedError {
@@ -130,7 +120,7 @@ function readError(header: Buffer, cursor: HeaderCursor): ReceivedError {
 }
 
 /** Views of `byteLength` bytes from `offset` on, over pieces that may end anywhere. */
-function slice(pieces: readonly Buffer[], offset: number, byteLength: number): Buffer[] {
+export function slicePieces(pieces: readonly Buffer[], offset: number, byteLength: number): Buffer[] {
   if (byteLength === 0) return [];
   const only = pieces[0]!;
   if (pieces.length === 1) return [only.subarray(offset, offset + byteLength)];

@@ -34,6 +34,8 @@ export interface Logger {
   /** Written when the verbose level is at least `level` (1 or more); ask isVerbose before building costly text. */
   verbose(level: number, message: string): void;
   isVerbose(level: number): boolean;
+  /** At a level that another process chose; verbose is level 1. */
+  write(level: 'error' | 'warning' | 'info' | 'verbose', message: string): void;
   /** One INFO line with `title`, then the table and an empty line. */
   table(title: string, columns: readonly string[], rows: readonly (readonly string[])[]): void;
   /** The same log under another component name: `child('http_server')`. */
@@ -111,6 +113,12 @@ function loggerOf(state: LogState, component: string): Logger {
     },
     verbose(level, message) {
       if (state.settings.verboseLevel >= level) state.sink.write(line('I', state.escape(message)), false);
+    },
+    write(level, message) {
+      if (level === 'error') this.error(message);
+      else if (level === 'warning') this.warn(message);
+      else if (level === 'info') this.info(message);
+      else this.verbose(1, message);
     },
     isVerbose: (level) => state.settings.verboseLevel >= level,
     table(title, columns, rows) {

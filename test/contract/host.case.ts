@@ -11,7 +11,7 @@ import { StatusError } from '../../src/domain/status.ts';
 import type { SentInput, SentRequest } from '../../src/instance/execute-frame.ts';
 import { type HostCommand, HostProcess } from '../../src/instance/host-process.ts';
 import type { ReceivedOutput } from '../../src/instance/result-codec.ts';
-import { WatchedInstance } from './watched-instance.ts';
+import { NO_CALLS, WatchedInstance } from './watched-instance.ts';
 
 export interface HostCase {
   readonly name: string;
@@ -43,6 +43,7 @@ export function describeHost(hostCase: HostCase): void {
   test(`${name}: says hello, answers a ping, and stops when asked to`, async () => {
     const exits: string[] = [];
     const host = await HostProcess.launch(command, {
+      ...NO_CALLS,
       onReply: () => assert.fail(),
       onPart: () => assert.fail(),
       onLog: () => {},

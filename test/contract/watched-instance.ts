@@ -1,4 +1,5 @@
 // An Instance with the identity backend that remembers what it was told, for the host cases.
+import assert from 'node:assert/strict';
 import type { StatusError } from '../../src/domain/status.ts';
 import type { HostCommand } from '../../src/instance/host-process.ts';
 import { Instance, type InstanceState } from '../../src/instance/instance.ts';
@@ -25,6 +26,13 @@ function makeLoad(extra = '', options: { hasOutputs: boolean } = { hasOutputs: t
   };
 }
 
+/** The identity backend asks nothing of the server. */
+export const NO_CALLS = {
+  onCall: () => assert.fail('a call'),
+  onCallCancel: () => assert.fail('a cancelled call'),
+  onCallFlow: () => assert.fail('a paused call'),
+};
+
 export class WatchedInstance {
   readonly instance: Instance;
   readonly states: InstanceState[] = [];
@@ -40,6 +48,8 @@ export class WatchedInstance {
       command,
       load: this.#load,
       events: {
+        ...NO_CALLS,
+        onRequestCancelled: () => {},
         onReply: (_, reply) => {
           this.#replies.set(reply.batchId, reply);
           this.#wanted.get(reply.batchId)?.(reply);

@@ -3,12 +3,14 @@
     grpc_stream.py URL     URL serves the decoupled models repeat, square and py_repeat, and the identity models
                            quick, late (400 ms) and endless (60 s)
 """
+import os
 import queue
 import sys
 import time
 
 import numpy as np
 import tritonclient.grpc as triton
+import tritonclient.utils.shared_memory as shm
 from checks import counts, raises, run_checks, tensor, wait_until
 
 URL = sys.argv[1]
@@ -192,6 +194,27 @@ def check_large_messages_both_ways():
             stream.send("quick", [tensor("INPUT0", value)])
         for _ in range(5):
             np.testing.assert_array_equal(stream.next().as_numpy("OUTPUT0"), value)
+
+
+def check_tensors_in_shared_memory():
+    value = np.arange(8, dtype=np.float32).reshape(1, 8)
+    size = value.nbytes
+    key = f"/nereid-test-{os.getpid()}-stream"
+    region = shm.create_shared_memory_region("stream", key, 2 * size)
+    with Stream() as stream:
+        stream.client.register_system_shared_memory("stream", key, 2 * size)
+        given = triton.InferInput("INPUT0", [1, 8], "FP32")
+        given.set_shared_memory("stream", size)
+        wanted = triton.InferRequestedOutput("OUTPUT0")
+        wanted.set_shared_memory("stream", size, offset=size)
+        for factor in (1, 2):
+            shm.set_shared_memory_region(region, [value * factor])
+            stream.send("quick", [given], outputs=[wanted])
+            assert list(stream.next().get_response().raw_output_contents) == [b""]
+            got = shm.get_contents_as_numpy(region, np.float32, [1, 8], offset=size)
+            np.testing.assert_array_equal(got, value * factor)
+        stream.client.unregister_system_shared_memory("stream")
+    shm.destroy_shared_memory_region(region)
 
 
 def check_compressed_stream():

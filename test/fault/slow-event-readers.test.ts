@@ -1,12 +1,12 @@
 // Clients of generate_stream that do not read: the model waits for them, memory stays bounded, others are served, and
 // whoever reads at last gets every event in order.
 import assert from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { addRepeat, pendingCount } from '../support/decoupled.ts';
 import { inferNow, waitUntil } from '../support/load.ts';
-import { descriptorCountOf, procSkip, residentBytesOf } from '../support/processes.ts';
+import { childrenOf, cpuMsOf, descriptorCountOf, procSkip, residentBytesOf } from '../support/processes.ts';
 import { addIdentity, createRepository, identityBody, type TestRepository } from '../support/repository.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
 
@@ -17,21 +17,8 @@ const CLIENTS = 4;
 const MEMORY_GROWTH_BYTES_MAX = 120 * 1024 * 1024;
 /** Less than this in a second is not growth. */
 const STEADY_BYTES_MAX = 2 * 1024 * 1024;
-
-const REPEAT_CONFIG = `backend: "repeat"
-max_batch_size: 0
-model_transaction_policy { decoupled: true }
-input [
-  { name: "IN" data_type: TYPE_INT32 dims: [ -1 ] },
-  { name: "DELAY" data_type: TYPE_UINT32 dims: [ -1 ] },
-  { name: "WAIT" data_type: TYPE_UINT32 dims: [ 1 ] }
-]
-output [
-  { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] },
-  { name: "IDX" data_type: TYPE_UINT32 dims: [ 1 ] }
-]
-instance_group [ { count: 1 kind: KIND_CPU } ]
-`;
+/** Of all processes in 300 ms; the pings and timers of an idle server. */
+const QUIET_MS_MAX = 60;
 
 describe('clients that do not read their events', { skip: procSkip }, () => {
   let repository: TestRepository;
@@ -40,8 +27,7 @@ describe('clients that do not read their events', { skip: procSkip }, () => {
   before(async () => {
     repository = createRepository();
     addIdentity(repository, { name: 'quick' });
-    mkdirSync(repository.at('repeat', '1'), { recursive: true });
-    writeFileSync(repository.at('repeat', 'config.pbtxt'), REPEAT_CONFIG);
+    addRepeat(repository);
     server = await startServer({ repository: repository.path });
     await inferNow(server, 'quick', identityBody(1));
   });
@@ -76,11 +62,12 @@ describe('clients that do not read their events', { skip: procSkip }, () => {
     return residentBytesOf(server.pid) - before < STEADY_BYTES_MAX;
   }
 
-  async function pendingCount(): Promise<number> {
-    const text = await (await fetch(server.metricsUrl, { headers: { Connection: 'close' } })).text();
-    return Number(
-      /nv_inference_pending_request_count\{model="repeat",version="1"\} ([0-9]+)/.exec(text)?.[1],
-    );
+  /** Neither the server nor a model does anything. */
+  async function isQuiet(): Promise<boolean> {
+    const cpuMs = () => [server.pid, ...childrenOf(server.pid)].reduce((sum, pid) => sum + cpuMsOf(pid), 0);
+    const before = cpuMs();
+    await sleep(300);
+    return cpuMs() - before < QUIET_MS_MAX;
   }
 
   test('hold little memory and nobody else; read late, they get everything', async () => {
@@ -98,14 +85,25 @@ describe('clients that do not read their events', { skip: procSkip }, () => {
     }
   });
 
-  test('and go away: their requests end and nothing is left', async () => {
+  test('and go away: their requests end, their models stop, and nothing is left', async () => {
     const descriptors = descriptorCountOf(server.pid);
-    const sockets = Array.from({ length: CLIENTS }, () => ask(EVENT_COUNT));
-    await sleep(1000);
-    for (const socket of sockets) socket.resetAndDestroy();
-    assert.ok(await waitUntil(async () => (await pendingCount()) === 0), 'requests are pending');
+    const hosts = childrenOf(server.pid);
+    const before = residentBytesOf(server.pid);
+    for (let round = 0; round < 3; round++) {
+      const sockets = Array.from({ length: CLIENTS }, () => ask(EVENT_COUNT));
+      // Once while the models send, once while they wait, once before they begin.
+      if (round === 0) await sleep(200);
+      if (round === 1) await waitUntil(isQuiet, 15_000);
+      for (const socket of sockets) socket.resetAndDestroy();
+      const hasEnded = async () => (await pendingCount(server.metricsUrl)) === 0;
+      assert.ok(await waitUntil(hasEnded), 'requests are pending');
+      assert.ok(await waitUntil(isQuiet), 'a model goes on for nobody');
+    }
     const isBack = () => descriptorCountOf(server.pid) <= descriptors + 4;
     assert.ok(await waitUntil(isBack), `${descriptorCountOf(server.pid)} descriptors, ${descriptors} before`);
+    const grownBytes = residentBytesOf(server.pid) - before;
+    assert.ok(grownBytes < MEMORY_GROWTH_BYTES_MAX, `memory grew by ${grownBytes} bytes`);
+    assert.deepEqual(childrenOf(server.pid), hosts);
     const text = await readAll(ask(3));
     assert.equal(text.match(/data: /g)?.length, 3);
   });

@@ -84,7 +84,7 @@ export class BatcherInvariants {
 
   accepted(entry: Entry, nowMs: number): void {
     const level = this.#levelOf(entry);
-    const timeoutMs = this.#timeoutMs(level, entry.request.timeoutUs);
+    const timeoutMs = this.#timeoutMs(level, Number(entry.request.timeoutUs));
     const booked: Booked = {
       entry,
       level,

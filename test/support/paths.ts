@@ -24,3 +24,6 @@ export function inRoot(...parts: string[]): string {
 export const MAIN = process.env.NEREID_DIST
   ? inRoot(process.env.NEREID_DIST, 'main.js')
   : inRoot('bin', 'nereid.js');
+
+/** The program of a host process, of the same build. */
+export const HOST = inRoot(process.env.NEREID_DIST ?? 'dist', 'host.js');

@@ -39,3 +39,15 @@ export function residentBytesOf(pid: number): number {
   const line = /VmRSS:\s+([0-9]+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'));
   return Number(line?.[1]) * 1024;
 }
+
+/** Processor time used so far, in milliseconds; the kernel counts in steps of ten. */
+export function cpuMsOf(pid: number): number {
+  const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/** Its command line, or what it has put in its place. */
+export function titleOf(pid: number): string {
+  return readFileSync(`/proc/${pid}/cmdline`, 'latin1').replaceAll('\0', ' ');
+}

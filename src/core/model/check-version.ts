@@ -93,6 +93,16 @@ function createInstance(
   return new Instance({
     command: environment.hostCommandOf(source.config.backend),
     load: loadMessageOf(source, environment, placement),
-    events: { onReply() {}, onPart() {}, onLost() {}, onStateChange() {}, onLog() {} },
+    events: {
+      onReply() {},
+      onPart() {},
+      onCall() {},
+      onCallCancel() {},
+      onCallFlow() {},
+      onRequestCancelled() {},
+      onLost() {},
+      onStateChange() {},
+      onLog() {},
+    },
   });
 }

@@ -6,7 +6,7 @@ import type { MetricsConfig } from '../../domain/metrics-config.ts';
 import type { ModelConfig } from '../../domain/model-config.ts';
 import { unsupported } from '../../domain/status.ts';
 import type { HostCommand } from '../../instance/host-process.ts';
-import { Instance, type InstanceEvents, type LogLevel } from '../../instance/instance.ts';
+import { Instance, type InstanceEvents } from '../../instance/instance.ts';
 import type { LoadMessage } from '../../instance/protocol.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
@@ -19,6 +19,7 @@ import {
 import type { Batcher } from '../scheduler/batcher.ts';
 import type { MetricsRegistry } from '../stats/metrics-registry.ts';
 import { ModelStats } from '../stats/model-stats.ts';
+import { HostCalls, type HostServices } from './host-calls.ts';
 import { type Labels, readLabels } from './labels.ts';
 import { Model } from './model.ts';
 import { placementsOf } from './placements.ts';
@@ -35,6 +36,8 @@ export interface LoadEnvironment {
   readonly coreCount: number;
   /** TRITONSERVER_DELAY_SCHEDULER */
   readonly delayedStartCount: number;
+  /** What models may ask of the server while they run. */
+  readonly hostServices: HostServices;
   backendConfigOf(backend: string): Readonly<Record<string, string>>;
   /** Throws a StatusError when no backend of that name exists. */
   hostCommandOf(backend: string): HostCommand;
@@ -51,7 +54,7 @@ export async function loadVersion(source: VersionSource, environment: LoadEnviro
   refuseUnsupported(source.config);
   const command = environment.hostCommandOf(source.config.backend);
   const grouped = groupInstances(source.config, environment);
-  const link = createLink(source, environment.logger);
+  const link = createLink(source, environment);
   const instances = placementsOf(grouped, environment).map(
     (placement) =>
       new Instance({
@@ -173,26 +176,41 @@ export function loadMessageOf(
 /** Instances exist before the model that will hear of their replies; this is the line between the two. */
 function createLink(
   source: VersionSource,
-  logger: Logger,
+  environment: LoadEnvironment,
 ): { events: InstanceEvents; batcher: Batcher | undefined } {
-  const log = logger.child(source.config.backend);
+  const log = environment.logger.child(source.config.backend);
+  const calls = new WeakMap<Instance, HostCalls>();
+  const callsOf = (instance: Instance): HostCalls => {
+    let found = calls.get(instance);
+    if (found === undefined) {
+      found = new HostCalls({
+        services: environment.hostServices,
+        instance,
+        sendResult: (message, data) => instance.sendResult(message, data),
+        ancestorsOf: (parent) => link.batcher?.ancestorsOf(parent) ?? [],
+      });
+      calls.set(instance, found);
+    }
+    return found;
+  };
   const link: { events: InstanceEvents; batcher: Batcher | undefined } = {
     batcher: undefined,
     events: {
       onReply: (_instance, reply) => link.batcher?.onReply(reply),
       onPart: (_instance, part) => link.batcher?.onPart(part),
-      onLost: (instance, error) => link.batcher?.onLost(instance, error),
+      onCall: (instance, call, payload) => callsOf(instance).onCall(call, payload),
+      onCallCancel: (instance, callId) => callsOf(instance).onCancel(callId),
+      onCallFlow: (instance, callId, isPaused) => callsOf(instance).onFlow(callId, isPaused),
+      onRequestCancelled: (instance, batchId, request) =>
+        calls.get(instance)?.onRequestCancelled(batchId, request),
+      onLost: (instance, error) => {
+        calls.get(instance)?.close();
+        link.batcher?.onLost(instance, error);
+      },
       onStateChange: () => link.batcher?.onInstanceChange(),
       onLog: (instance, level, message) =>
-        write(log, level, `${source.config.name} ${instance.name}: ${message}`),
+        log.write(level, `${source.config.name} ${instance.name}: ${message}`),
     },
   };
   return link;
-}
-
-function write(log: Logger, level: LogLevel, message: string): void {
-  if (level === 'error') log.error(message);
-  else if (level === 'warning') log.warn(message);
-  else if (level === 'info') log.info(message);
-  else log.verbose(1, message);
 }

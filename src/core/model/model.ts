@@ -5,7 +5,7 @@ import type { ModelConfig } from '../../domain/model-config.ts';
 import type { ModelView } from '../../domain/model-view.ts';
 import type { InferResponse } from '../../domain/request.ts';
 import type { RequestTrace } from '../../domain/request-trace.ts';
-import { StatusError } from '../../domain/status.ts';
+import { StatusError, unavailable } from '../../domain/status.ts';
 import type { OutputTensor } from '../../domain/tensor.ts';
 import type { Instance } from '../../instance/instance.ts';
 import type { ReceivedOutput, ReceivedOutputs } from '../../instance/result-codec.ts';
@@ -110,6 +110,7 @@ export class Model implements ModelView, EntryOwner {
   infer(call: InferCall): void {
     const startMs = this.#clock.nowMs();
     const { request, sink, trace } = call;
+    if (call.ancestors !== undefined) this.#refuseToWaitForItself(call.ancestors);
     const valid = validateRequest(request, this.#rules);
     trace?.begin(this, request);
     trace?.mark('REQUEST_START', startMs);
@@ -117,6 +118,7 @@ export class Model implements ModelView, EntryOwner {
       request,
       sink,
       trace,
+      ancestors: call.ancestors,
       sent: this.#isRequestInfoWanted ? { ...valid.sent, info: encodeRequestInfo(request) } : valid.sent,
       batchSize: valid.batchSize,
       batchKey: valid.batchKey,
@@ -138,6 +140,17 @@ export class Model implements ModelView, EntryOwner {
     trace?.mark('QUEUE_START', startMs);
     this.stats.pendingInc();
     call.cancellation?.onCancel(() => this.#batcher.cancel(entry));
+  }
+
+  /**
+   * A model that calls itself, directly or through others, while every instance of it already waits for this very call
+   * would wait for ever. Decoupled models answer after their execution, so they can take it.
+   */
+  #refuseToWaitForItself(ancestors: readonly object[]): void {
+    if (this.isDecoupled || !this.instances.every((instance) => ancestors.includes(instance))) return;
+    throw unavailable(
+      `model '${this.name}' is called while all of its ${this.instances.length} instances wait for this call; more instances (instance_group) would let it run`,
+    );
   }
 
   entryStarted(entry: Entry): void {

@@ -99,6 +99,11 @@ export class Batcher {
     this.#checkIdle();
   }
 
+  /** The instances that wait for a request which an instance was given. */
+  ancestorsOf(parent: { batchId: number; request: number }): readonly object[] {
+    return this.#dispatched.entryOf(parent.batchId, parent.request)?.ancestors ?? [];
+  }
+
   onReply(reply: ReceivedReply): void {
     this.#dispatched.onReply(reply);
   }

@@ -56,6 +56,11 @@ export class Dispatched {
     return this.#lingering.get(instance) ?? 0;
   }
 
+  /** The request as an instance knows it; undefined when it has ended. */
+  entryOf(batchId: number, request: number): Entry | undefined {
+    return this.#payloads.get(batchId)?.entries[request];
+  }
+
   /** Every accepted request, in the order of arrival. */
   accept(entry: Entry): void {
     this.#ordered?.add(entry);

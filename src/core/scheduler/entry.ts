@@ -19,6 +19,8 @@ export interface Entry {
   readonly sent: SentRequest;
   readonly sink: ResponseSink;
   readonly trace: RequestTrace | undefined;
+  /** Instances that wait for this request; only calls of models have any. */
+  readonly ancestors: readonly object[] | undefined;
   /** Rows this request adds to a batch; a batch of 0 counts as 1. */
   readonly batchSize: number;
   readonly byteLength: number;

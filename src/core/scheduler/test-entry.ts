@@ -31,6 +31,7 @@ export function makeEntry(fields: Partial<Entry> = {}): Entry {
     sent: { inputs: [], requestedOutputs: [] },
     sink: NO_SINK,
     trace: undefined,
+    ancestors: undefined,
     batchSize: 1,
     byteLength: 1,
     batchKey: '',

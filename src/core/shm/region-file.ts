@@ -18,6 +18,7 @@ import { SHM_BUFFER_BYTES_MAX, SHM_INLINE_BYTES_MAX, SHM_STEP_BYTES_MAX } from '
 import { invalidArgument, type StatusError, unavailable, unsupported } from '../../domain/status.ts';
 import type { TensorBytes } from '../../domain/tensor.ts';
 import { cannotOpen } from './key-rules.ts';
+import type { RegionMemory, Span } from './region.ts';
 
 const FOLDER = '/dev/shm';
 /** A link would lead out of the folder; a pipe must not make the server wait. */
@@ -27,13 +28,7 @@ const NO_BYTES: TensorBytes = [];
 const readAsync = promisify(read);
 const writeAsync = promisify(write);
 
-export interface Span {
-  /** In the file. */
-  readonly position: number;
-  readonly byteLength: number;
-}
-
-export class RegionFile {
+export class RegionFile implements RegionMemory {
   readonly #key: string;
   readonly #fd: number;
 
@@ -53,10 +48,14 @@ export class RegionFile {
     return fstatSync(this.#fd).size;
   }
 
+  isInline(byteLength: number): boolean {
+    return byteLength <= SHM_INLINE_BYTES_MAX;
+  }
+
   /** Synchronous when small. */
   read(span: Span): TensorBytes | Promise<TensorBytes> {
     if (span.byteLength === 0) return NO_BYTES;
-    if (span.byteLength > SHM_INLINE_BYTES_MAX) return this.#readInSteps(span);
+    if (!this.isInline(span.byteLength)) return this.#readInSteps(span);
     const buffer = Buffer.allocUnsafe(span.byteLength);
     for (let at = 0; at < buffer.length; ) {
       const count = readSync(this.#fd, buffer, at, buffer.length - at, span.position + at);
@@ -88,7 +87,7 @@ export class RegionFile {
   write(span: Span, data: TensorBytes): void | Promise<void> {
     // Writing behind the end would make the object longer, which a mapping never does.
     this.#requireLength(span);
-    if (span.byteLength > SHM_INLINE_BYTES_MAX) return this.#writeInSteps(span, data);
+    if (!this.isInline(span.byteLength)) return this.#writeInSteps(span, data);
     let { position } = span;
     for (const view of data) {
       for (let at = 0; at < view.length; ) {

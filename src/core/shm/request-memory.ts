@@ -1,12 +1,12 @@
 // The shared memory of one request: all its ranges, held from the check to the last answer, and the copies from
 // and to them. Made by infer-shared.ts.
 
-import { SHM_INLINE_BYTES_MAX } from '../../domain/limits.ts';
 import type { MemoryRange, RequestRanges } from '../../domain/memory-range.ts';
 import type { InferRequest, InferResponse } from '../../domain/request.ts';
 import { internal } from '../../domain/status.ts';
 import type { OutputTensor, TensorBytes } from '../../domain/tensor.ts';
-import type { HeldRange, SharedMemory } from './shared-memory.ts';
+import type { HeldRange } from './held-range.ts';
+import type { SharedMemory } from './shared-memory.ts';
 
 const NO_BYTES: TensorBytes = [];
 
@@ -29,17 +29,17 @@ export class RequestMemory {
     }
   }
 
-  /** The request with its inputs read. Synchronous when all of them are small. */
+  /** The request with its inputs read. Synchronous when all of them are small and of this machine's memory. */
   fill(request: InferRequest): InferRequest | Promise<InferRequest> {
     const held = [...this.#inputs];
-    if (held.every(([, range]) => range.isSmall)) {
+    if (held.every(([, range]) => range.isInline(range.byteSize))) {
       return withInputs(request, new Map(held.map(([index, range]) => [index, range.read() as TensorBytes])));
     }
     const copies = held.map(async ([index, range]) => [index, await range.read()] as const);
     return Promise.all(copies).then((data) => withInputs(request, new Map(data)));
   }
 
-  /** Writes the outputs that have a range; the response is left without their bytes. Synchronous when small. */
+  /** Writes the outputs that have a range; the response is left without their bytes. Synchronous like `fill`. */
   store(response: InferResponse): InferResponse | Promise<InferResponse> {
     const shared = response.outputs.filter((output) => this.#outputs.has(output.name));
     for (const output of shared) requireRoom(output, this.#outputs.get(output.name)!);
@@ -47,7 +47,7 @@ export class RequestMemory {
       this.#outputs.has(output.name) ? { ...output, data: NO_BYTES, byteLength: 0 } : output,
     );
     const stored = { ...response, outputs };
-    if (shared.some((output) => output.byteLength > SHM_INLINE_BYTES_MAX)) {
+    if (shared.some((output) => !this.#outputs.get(output.name)!.isInline(output.byteLength))) {
       return Promise.all(shared.map(async (output) => this.#write(output))).then(() => stored);
     }
     for (const output of shared) this.#write(output);

@@ -2,12 +2,19 @@
 // infer-shared.ts holds ranges of them for the time of a request. A region that is unregistered while a request
 // uses it stays until that request ends, as in Triton.
 
-import { SHM_INLINE_BYTES_MAX, SHM_READING_BYTES_MAX, SHM_REGIONS_MAX } from '../../domain/limits.ts';
+import { SHM_READING_BYTES_MAX, SHM_REGIONS_MAX } from '../../domain/limits.ts';
 import type { MemoryRange } from '../../domain/memory-range.ts';
 import { invalidArgument, notFound, StatusError, unavailable, unsupported } from '../../domain/status.ts';
 import type { TensorBytes } from '../../domain/tensor.ts';
+import type { HostCommand } from '../../instance/host-process.ts';
+import type { LogLevel } from '../../instance/instance.ts';
+import { CudaMemory } from './cuda-memory.ts';
+import { HeldRange } from './held-range.ts';
 import { fileNameOf, requireAllowedName, requireNotReserved } from './key-rules.ts';
-import { RegionFile, type Span } from './region-file.ts';
+import type { CudaRegionStatus, Region, Span, SystemRegionStatus } from './region.ts';
+import { RegionFile } from './region-file.ts';
+
+export type { CudaRegionStatus, SystemRegionStatus };
 
 export interface SharedMemoryOptions {
   /** --allow-client-shm */
@@ -15,6 +22,10 @@ export interface SharedMemoryOptions {
   /** --shared-memory-allow; undefined when the flag is absent. */
   readonly allowedPrefixes: readonly string[] | undefined;
   readonly hasGpu: boolean;
+  /** Starts the memory host; without it no CUDA region can be registered. */
+  readonly memoryHostCommand?: HostCommand;
+  /** What the memory host has to say. */
+  log?(level: LogLevel, message: string): void;
 }
 
 export interface SystemRegionOptions {
@@ -32,28 +43,6 @@ export interface CudaRegionOptions {
   readonly byteSize: number | bigint;
 }
 
-export interface SystemRegionStatus {
-  readonly name: string;
-  /** As the client wrote it. */
-  readonly key: string;
-  readonly offset: number;
-  readonly byteSize: number;
-}
-
-export interface CudaRegionStatus {
-  readonly name: string;
-  readonly deviceId: number;
-  readonly byteSize: number;
-}
-
-interface Region {
-  readonly status: SystemRegionStatus;
-  readonly file: RegionFile;
-  /** Requests and copies under way. */
-  useCount: number;
-  isEnding: boolean;
-}
-
 const DISABLED =
   "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.";
 /** Triton maps the object, and a mapping begins at a page. */
@@ -64,10 +53,20 @@ const UINT64_MAX = 2n ** 64n - 1n;
 export class SharedMemory {
   readonly #options: SharedMemoryOptions;
   readonly #regions = new Map<string, Region>();
+  /** Names of CUDA regions whose handle is being opened. */
+  readonly #opening = new Set<string>();
+  readonly #cuda: CudaMemory | undefined;
   #readingBytes = 0;
 
   constructor(options: SharedMemoryOptions) {
     this.#options = options;
+    const { hasGpu, memoryHostCommand: command } = options;
+    if (!hasGpu || command === undefined) return;
+    this.#cuda = new CudaMemory({
+      command,
+      log: (level, message) => options.log?.(level, message),
+      onLost: () => this.#dropLost(),
+    });
   }
 
   /** Register and unregister call it; frontends do first where Triton refuses before it reads the request. */
@@ -91,74 +90,101 @@ export class SharedMemory {
       throw thrown;
     }
     const status = { name, key, offset: Number(options.offset), byteSize: Number(options.byteSize) };
-    this.#regions.set(name, { status, file, useCount: 0, isEnding: false });
+    this.#regions.set(name, { kind: 'system', status, memory: file, useCount: 0, isEnding: false });
   }
 
-  #requireFreeName(name: string): void {
-    if (this.#regions.has(name)) {
-      throw new StatusError('ALREADY_EXISTS', `shared memory region '${name}' already in manager`);
-    }
-    if (this.#regions.size >= SHM_REGIONS_MAX) {
-      throw unavailable(
-        `failed to register shared memory region '${name}': ${SHM_REGIONS_MAX} regions are registered already. Unregister those that are not used.`,
-      );
-    }
-  }
-
-  /** An empty name is all of them; an unknown one is no error. */
-  unregisterSystem(name: string): void {
-    this.requireAllowed();
-    if (name !== '') {
-      const region = this.#regions.get(name);
-      if (region !== undefined) this.#end(region);
-      return;
-    }
-    this.close();
-  }
-
-  #end(region: Region): void {
-    region.isEnding = true;
-    if (region.useCount > 0) return;
-    this.#regions.delete(region.status.name);
-    region.file.close();
-  }
-
-  /** An empty name is all of them, in the order of their names. */
-  systemStatus(name: string): readonly SystemRegionStatus[] {
-    if (name === '') {
-      const all = [...this.#regions.values()].map((region) => region.status);
-      return all.sort((a, b) => (a.name < b.name ? -1 : 1));
-    }
-    const region = this.#regions.get(name);
-    if (region === undefined) throw notFound(`Unable to find system shared memory region: '${name}'`);
-    return [region.status];
-  }
-
-  /** No handle is opened by this version; a server without a GPU answers as Triton does there. */
-  registerCuda(options: CudaRegionOptions): void {
+  /** A server without a GPU answers as Triton does there, at once; otherwise the handle is opened. */
+  registerCuda(options: CudaRegionOptions): Promise<void> {
     this.requireAllowed();
     const { name, rawHandle } = options;
     if (rawHandle.length !== CUDA_HANDLE_BYTES) {
       throw invalidArgument("'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t");
     }
+    this.#requireFreeName(name);
+    if (this.#cuda !== undefined) return this.#openCuda(this.#cuda, options);
     if (this.#options.hasGpu) {
       throw invalidArgument(`failed to register CUDA shared memory region: '${name}', GPUs not supported`);
     }
     throw invalidArgument('failed to register shared memory region: invalid args');
   }
 
-  unregisterCuda(_name: string): void {
-    this.requireAllowed();
+  async #openCuda(cuda: CudaMemory, options: CudaRegionOptions): Promise<void> {
+    const { name, rawHandle, deviceId } = options;
+    const byteSize = Number(unsigned(options.byteSize));
+    this.#opening.add(name);
+    try {
+      const memory = await cuda.open({ name, rawHandle, deviceId, byteSize });
+      const status = { name, deviceId, byteSize };
+      this.#regions.set(name, { kind: 'cuda', status, memory, useCount: 0, isEnding: false });
+    } finally {
+      this.#opening.delete(name);
+    }
   }
 
-  cudaStatus(name: string): readonly CudaRegionStatus[] {
-    if (name === '') return [];
-    if (this.#regions.has(name)) {
-      throw notFound(
-        `The region named '${name}' is registered as system shared memory, not CUDA shared memory`,
+  #requireFreeName(name: string): void {
+    if (this.#regions.has(name) || this.#opening.has(name)) {
+      throw new StatusError('ALREADY_EXISTS', `shared memory region '${name}' already in manager`);
+    }
+    if (this.#regions.size + this.#opening.size >= SHM_REGIONS_MAX) {
+      throw unavailable(
+        `failed to register shared memory region '${name}': ${SHM_REGIONS_MAX} regions are registered already. Unregister those that are not used.`,
       );
     }
-    throw notFound(`Unable to find cuda shared memory region: '${name}'`);
+  }
+
+  /** An empty name is all of them; an unknown one, or one of the other kind, is no error. */
+  unregisterSystem(name: string): void {
+    this.requireAllowed();
+    for (const region of this.#selected(name)) if (region.kind === 'system') void this.#end(region);
+  }
+
+  /** As `unregisterSystem`. Resolves when the handles are closed: a client may free its memory then. */
+  unregisterCuda(name: string): Promise<void> {
+    this.requireAllowed();
+    const regions = this.#selected(name).filter((region) => region.kind === 'cuda');
+    return Promise.all(regions.map((region) => this.#end(region))).then(() => undefined);
+  }
+
+  #selected(name: string): Region[] {
+    if (name === '') return [...this.#regions.values()];
+    const region = this.#regions.get(name);
+    return region === undefined ? [] : [region];
+  }
+
+  /** At once, or with the last request that uses the region. */
+  #end(region: Region): void | Promise<void> {
+    region.isEnding = true;
+    if (region.useCount > 0) return;
+    // A lost region has made room for another of its name.
+    if (this.#regions.get(region.status.name) === region) this.#regions.delete(region.status.name);
+    return region.memory.close();
+  }
+
+  /** Of regions whose memory host has died not even the name is kept; copies under way have failed by themselves. */
+  #dropLost(): void {
+    for (const [name, region] of this.#regions) {
+      if (region.kind === 'cuda' && region.memory.isLost) this.#regions.delete(name);
+    }
+  }
+
+  /** An empty name is all of them, in the order of their names. */
+  systemStatus(name: string): readonly SystemRegionStatus[] {
+    const regions = this.#selected(name);
+    if (name !== '') {
+      if (regions.length === 0) throw notFound(`Unable to find system shared memory region: '${name}'`);
+      if (regions[0]!.kind !== 'system') throw otherKind(name, { is: 'CUDA', isNot: 'system' });
+    }
+    return sorted(regions.filter((region) => region.kind === 'system').map((region) => region.status));
+  }
+
+  /** As `systemStatus`. */
+  cudaStatus(name: string): readonly CudaRegionStatus[] {
+    const regions = this.#selected(name);
+    if (name !== '') {
+      if (regions.length === 0) throw notFound(`Unable to find cuda shared memory region: '${name}'`);
+      if (regions[0]!.kind !== 'cuda') throw otherKind(name, { is: 'system', isNot: 'CUDA' });
+    }
+    return sorted(regions.filter((region) => region.kind === 'cuda').map((region) => region.status));
   }
 
   /** Throws when there is no such range; otherwise it is the caller's until `release`. */
@@ -170,7 +196,7 @@ export class SharedMemory {
     return new HeldRange(this, region, range);
   }
 
-  /** For HeldRange alone: a copy keeps the file open, whoever lets go of the range meanwhile. */
+  /** For HeldRange alone: a copy keeps the region open, whoever lets go of the range meanwhile. */
   async readHeld(region: Region, span: Span): Promise<TensorBytes> {
     if (this.#readingBytes + span.byteLength > SHM_READING_BYTES_MAX) {
       throw unavailable(
@@ -180,7 +206,7 @@ export class SharedMemory {
     this.#readingBytes += span.byteLength;
     region.useCount++;
     try {
-      return await region.file.read(span);
+      return await region.memory.read(span);
     } finally {
       this.#readingBytes -= span.byteLength;
       this.releaseHeld(region);
@@ -191,7 +217,7 @@ export class SharedMemory {
   async writeHeld(region: Region, span: Span, data: TensorBytes): Promise<void> {
     region.useCount++;
     try {
-      await region.file.write(span, data);
+      await region.memory.write(span, data);
     } finally {
       this.releaseHeld(region);
     }
@@ -199,53 +225,24 @@ export class SharedMemory {
 
   releaseHeld(region: Region): void {
     region.useCount--;
-    if (region.isEnding) this.#end(region);
+    if (region.isEnding) void this.#end(region);
   }
 
-  /** Every region, at once or when its last request ends. */
-  close(): void {
-    for (const region of [...this.#regions.values()]) this.#end(region);
+  /** Every system region, at once or when its last request ends; CUDA regions and their process. */
+  async close(): Promise<void> {
+    for (const region of this.#selected('')) if (region.kind === 'system') void this.#end(region);
+    await this.#cuda?.close();
   }
 }
 
-/** A range of a region, from the check of the request to its last answer. */
-export class HeldRange {
-  readonly #memory: SharedMemory;
-  readonly #region: Region;
-  readonly #position: number;
-  readonly byteSize: number;
-  #isReleased = false;
+function otherKind(name: string, kinds: { is: string; isNot: string }): StatusError {
+  return notFound(
+    `The region named '${name}' is registered as ${kinds.is} shared memory, not ${kinds.isNot} shared memory`,
+  );
+}
 
-  constructor(memory: SharedMemory, region: Region, range: MemoryRange) {
-    this.#memory = memory;
-    this.#region = region;
-    this.#position = region.status.offset + Number(range.offset);
-    this.byteSize = Number(range.byteSize);
-  }
-
-  get isSmall(): boolean {
-    return this.byteSize <= SHM_INLINE_BYTES_MAX;
-  }
-
-  /** Synchronous when small. */
-  read(): TensorBytes | Promise<TensorBytes> {
-    const span = { position: this.#position, byteLength: this.byteSize };
-    if (this.isSmall) return this.#region.file.read(span);
-    return this.#memory.readHeld(this.#region, span);
-  }
-
-  /** From the start of the range; the caller has compared the sizes. Synchronous when small. */
-  write(data: TensorBytes, byteLength: number): void | Promise<void> {
-    const span = { position: this.#position, byteLength };
-    if (byteLength <= SHM_INLINE_BYTES_MAX) return this.#region.file.write(span, data);
-    return this.#memory.writeHeld(this.#region, span, data);
-  }
-
-  release(): void {
-    if (this.#isReleased) return;
-    this.#isReleased = true;
-    this.#memory.releaseHeld(this.#region);
-  }
+function sorted<Row extends { readonly name: string }>(rows: Row[]): Row[] {
+  return rows.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 function requireInside(options: SystemRegionOptions, fileBytes: number): void {
@@ -257,7 +254,7 @@ function requireInside(options: SystemRegionOptions, fileBytes: number): void {
   }
 }
 
-function requireBounds(range: MemoryRange, status: SystemRegionStatus): void {
+function requireBounds(range: MemoryRange, status: { readonly byteSize: number }): void {
   const { region } = range;
   const offset = unsigned(range.offset);
   const byteSize = unsigned(range.byteSize);

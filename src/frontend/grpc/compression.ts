@@ -21,15 +21,19 @@ export function isKnownEncoding(name: string): name is GrpcEncoding {
   return name === 'identity' || name === 'gzip' || name === 'deflate';
 }
 
-export function unpack(pieces: readonly Buffer[], encoding: GrpcEncoding): Promise<Buffer> {
+export function unpack(
+  pieces: readonly Buffer[],
+  encoding: GrpcEncoding,
+  bytesMax = GRPC_MESSAGE_BYTES_MAX,
+): Promise<Buffer> {
   return unpacking.run(async () => {
     const bytes = Buffer.concat(pieces);
     const run = encoding === 'gzip' ? gunzipAsync : inflateAsync;
     try {
-      return await run(bytes, { maxOutputLength: GRPC_MESSAGE_BYTES_MAX });
+      return await run(bytes, { maxOutputLength: bytesMax });
     } catch (thrown) {
       const isTooLarge = (thrown as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
-      if (isTooLarge) throw new MessageTooLarge(GRPC_MESSAGE_BYTES_MAX + 1);
+      if (isTooLarge) throw new MessageTooLarge(bytesMax + 1);
       throw internal('Failed to decompress the message');
     }
   });

@@ -55,8 +55,10 @@ export class GrpcCall implements StreamConsumer {
   #packingBytes = 0;
   /** Of our messages. */
   encoding: GrpcEncoding = 'identity';
-  /** Received bytes for which the client gets no new credit yet: the handler decides, and unpacking takes time. */
-  #heldBytes = 0;
+  /** Received and not yet read: the handler holds the client back, or a message is being unpacked. */
+  readonly #received: Buffer[] = [];
+  #isEndReceived = false;
+  #isReading = false;
   #isHolding = false;
 
   constructor(stream: Http2Stream, headers: CallHeaders, onEnded?: () => void) {
@@ -87,10 +89,10 @@ export class GrpcCall implements StreamConsumer {
     return this.#isEnded;
   }
 
-  /** While true the client may send only what its flow-control window still allows. */
+  /** While true nothing is read, and the client may send only what its flow-control window still allows. */
   set isHolding(isHolding: boolean) {
     this.#isHolding = isHolding;
-    this.#giveCredit();
+    this.#read();
   }
 
   /** The one answer of a unary call. */
@@ -150,20 +152,13 @@ export class GrpcCall implements StreamConsumer {
   }
 
   onData(data: Buffer): void {
-    this.#heldBytes += data.length;
-    this.#giveCredit();
-    if (this.#isEnded) return;
-    try {
-      this.#reader.push(data);
-    } catch (thrown) {
-      this.#refuse(thrown);
-    }
+    this.#received.push(data);
+    this.#read();
   }
 
   onEnd(): void {
-    this.#afterUnpacking(() => {
-      if (!this.#isEnded) this.#handler!.onHalfClose();
-    });
+    this.#isEndReceived = true;
+    this.#read();
   }
 
   onAbort(): void {
@@ -183,12 +178,29 @@ export class GrpcCall implements StreamConsumer {
     return this.#stream.queuedBytes + this.#packingBytes;
   }
 
-  #giveCredit(): void {
-    const isHeld = !this.#isEnded && (this.#isHolding || this.#unpacking !== undefined);
-    if (isHeld || this.#heldBytes === 0) return;
-    const bytes = this.#heldBytes;
-    this.#heldBytes = 0;
-    this.#stream.consumed(bytes);
+  get #isHeld(): boolean {
+    return !this.#isEnded && (this.#isHolding || this.#unpacking !== undefined);
+  }
+
+  /** What was received, up to the end or until the call is held. A handler that lets go meanwhile is in here already. */
+  #read(): void {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    while (this.#received.length > 0 && !this.#isHeld) this.#readPiece(this.#received.shift()!);
+    this.#isReading = false;
+    if (!this.#isEndReceived || this.#received.length > 0 || this.#isHeld) return;
+    this.#isEndReceived = false;
+    if (!this.#isEnded) this.#handler!.onHalfClose();
+  }
+
+  #readPiece(piece: Buffer): void {
+    this.#stream.consumed(piece.length);
+    if (this.#isEnded) return;
+    try {
+      this.#reader.push(piece);
+    } catch (thrown) {
+      this.#refuse(thrown);
+    }
   }
 
   #markEnded(): void {
@@ -223,7 +235,7 @@ export class GrpcCall implements StreamConsumer {
       .then(() => {
         if (this.#unpacking !== tail) return;
         this.#unpacking = undefined;
-        this.#giveCredit();
+        this.#read();
       });
     this.#unpacking = tail;
   }

@@ -11,9 +11,7 @@ function timeoutOf(text: string): number {
 }
 
 function decode(block: Buffer): HeaderPair[] {
-  const pairs: HeaderPair[] = [];
-  new HpackDecoder().decode(block, (name, value) => pairs.push([name, value]));
-  return pairs;
+  return [...new HpackDecoder(16 * 1024).decode(block, 0, block.length).pairs];
 }
 
 function messageOf(text: string): string | undefined {

@@ -50,14 +50,17 @@ export function cudaStatus(
   };
 }
 
-export function cudaRegister(services: GrpcServices, request: CudaSharedMemoryRegisterRequest): Empty {
+export async function cudaRegister(
+  services: GrpcServices,
+  request: CudaSharedMemoryRegisterRequest,
+): Promise<Empty> {
   const { name, raw_handle: rawHandle, device_id: deviceId, byte_size: byteSize } = request;
-  services.sharedMemory.registerCuda({ name, rawHandle, deviceId: Number(deviceId), byteSize });
+  await services.sharedMemory.registerCuda({ name, rawHandle, deviceId: Number(deviceId), byteSize });
   return {};
 }
 
-export function cudaUnregister(services: GrpcServices, request: RegionName): Empty {
-  services.sharedMemory.unregisterCuda(request.name);
+export async function cudaUnregister(services: GrpcServices, request: RegionName): Promise<Empty> {
+  await services.sharedMemory.unregisterCuda(request.name);
   return {};
 }
 

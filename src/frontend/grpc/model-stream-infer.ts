@@ -130,11 +130,11 @@ export class ModelStreamInfer implements CallHandler, StreamOwner {
 
   /** Reads on, or not, and ends the stream when the last answer has been written. */
   #look(): void {
-    const open = this.#requests.size;
     // Quick requests behind a slow one have ended, but their answers wait here.
-    const unanswered = Math.max(open, this.#lanes.openCount);
+    const unanswered = Math.max(this.#requests.size, this.#lanes.openCount);
     this.#call.isHolding = unanswered >= GRPC_STREAM_REQUESTS_MAX || this.#isBehind;
-    if (this.#isHalfClosed && open === 0) this.#call.finish();
+    // Letting go may have brought new requests.
+    if (this.#isHalfClosed && this.#requests.size === 0) this.#call.finish();
   }
 
   #end(error: StatusError): void {

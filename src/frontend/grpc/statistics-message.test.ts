@@ -84,10 +84,7 @@ test('every number is in its own field', () => {
 
 test('the message survives the wire', () => {
   const sent = { model_stats: [statisticsMessage(SNAPSHOT)] };
-  const received = decodeMessage(
-    'ModelStatisticsResponse',
-    encodeMessage('ModelStatisticsResponse', sent),
-  );
+  const received = decodeMessage('ModelStatisticsResponse', encodeMessage('ModelStatisticsResponse', sent));
   const asNumbers = JSON.parse(
     JSON.stringify(received, (_, value: unknown) => (typeof value === 'bigint' ? Number(value) : value)),
   ) as unknown;

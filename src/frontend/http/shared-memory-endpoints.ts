@@ -23,7 +23,7 @@ export interface SharedMemoryCall {
   readonly body: Buffer;
 }
 
-export function sharedMemory(services: HttpServices, call: SharedMemoryCall): HttpAnswer {
+export async function sharedMemory(services: HttpServices, call: SharedMemoryCall): Promise<HttpAnswer> {
   const memory = services.sharedMemory;
   const isSystem = call.memory === 'system';
   if (call.action === 'status') {
@@ -34,7 +34,7 @@ export function sharedMemory(services: HttpServices, call: SharedMemoryCall): Ht
   }
   if (call.action === 'unregister') {
     if (isSystem) memory.unregisterSystem(call.region);
-    else memory.unregisterCuda(call.region);
+    else await memory.unregisterCuda(call.region);
     return emptyAnswer(200, JSON_TYPE);
   }
   memory.requireAllowed();
@@ -43,7 +43,7 @@ export function sharedMemory(services: HttpServices, call: SharedMemoryCall): Ht
   }
   const document = parseJson(call.body);
   if (isSystem) registerSystem(services, call.region, document);
-  else registerCuda(services, call.region, document);
+  else await registerCuda(services, call.region, document);
   return emptyAnswer(200, JSON_TYPE);
 }
 
@@ -55,12 +55,12 @@ function registerSystem(services: HttpServices, name: string, document: JsonValu
   services.sharedMemory.registerSystem({ name, key, offset, byteSize });
 }
 
-function registerCuda(services: HttpServices, name: string, document: JsonValue): void {
+function registerCuda(services: HttpServices, name: string, document: JsonValue): Promise<void> {
   const text = asString(requireMember(requireField(document, 'raw_handle'), 'b64', ''), '');
   const byteSize = asUnsigned(requireMember(document, 'byte_size', ''), '');
   const deviceId = Number(asUnsigned(requireMember(document, 'device_id', ''), ''));
   const rawHandle = Buffer.from(text, 'base64');
-  services.sharedMemory.registerCuda({ name, rawHandle, deviceId, byteSize });
+  return services.sharedMemory.registerCuda({ name, rawHandle, deviceId, byteSize });
 }
 
 function requireField(document: JsonValue, name: string): JsonValue {

@@ -1,0 +1,347 @@
+// Batches that run and requests that are answered part by part: whatever the host does, each request has one end.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { StatusError } from '../../domain/status.ts';
+import {
+  BY_SENDER,
+  ReceivedError,
+  type ReceivedOutputs,
+  type ReceivedResult,
+} from '../../instance/result-codec.ts';
+import { createPrng } from '../../lib/prng.ts';
+import { Dispatched } from './dispatched.ts';
+import type { Entry, EntryOwner, InstancePort } from './entry.ts';
+import { makeEntry, makeRequest } from './test-entry.ts';
+
+const OUTPUTS: ReceivedOutputs = { outputs: [], parameters: undefined };
+const LOST = new StatusError('UNAVAILABLE', 'the host was killed');
+
+class NotedInstance implements InstancePort {
+  readonly name = 'm_0';
+  readonly state = 'ready';
+  readonly inFlightCount = 0;
+  readonly lastError = undefined;
+  readonly notes: string[] = [];
+  /** Thrown by the next execute. */
+  defect: Error | undefined;
+
+  execute(batchId: number): void {
+    if (this.defect !== undefined) throw this.defect;
+    this.notes.push(`execute ${batchId}`);
+  }
+
+  cancel(batchId: number, request: number): void {
+    this.notes.push(`cancel ${batchId}.${request}`);
+  }
+
+  setPaused(batchId: number, request: number, isPaused: boolean): void {
+    this.notes.push(`${isPaused ? 'pause' : 'resume'} ${batchId}.${request}`);
+  }
+}
+
+/** Everything that reached clients and statistics, as one list of words. */
+class World {
+  readonly told: string[] = [];
+  readonly instance = new NotedInstance();
+  readonly dispatched: Dispatched;
+  /** What clients answer to a response. */
+  hasRoom = true;
+  progressCount = 0;
+
+  constructor(options: { isOrderPreserved?: boolean } = {}) {
+    const tell = (entry: Entry, what: string) => this.told.push(`${entry.request.id} ${what}`);
+    const owner: EntryOwner = {
+      entryStarted: () => {},
+      succeed: (entry) => tell(entry, 'succeed'),
+      respond: (entry, result, isFinal) => {
+        const what = result === undefined ? 'empty' : result instanceof StatusError ? 'error' : 'part';
+        tell(entry, isFinal ? `final ${what}` : what);
+        return this.hasRoom;
+      },
+      finish: (entry) => tell(entry, 'finish'),
+      executed: (entry) => {
+        entry.isCounted = true;
+        tell(entry, 'executed');
+      },
+      fail: (entry, error, reason) => tell(entry, `fail ${error.code} ${reason}`),
+      batchExecuted: (batchSize) => this.told.push(`batch of ${batchSize}`),
+    };
+    this.dispatched = new Dispatched({
+      owner,
+      isOrderPreserved: options.isOrderPreserved ?? false,
+      onProgress: () => {
+        this.progressCount++;
+      },
+    });
+  }
+
+  /** One batch, given to the instance. */
+  send(...ids: string[]): Entry[] {
+    const entries = ids.map((id) => makeEntry({ request: makeRequest({ id }) }));
+    for (const entry of entries) this.dispatched.accept(entry);
+    this.dispatched.send(this.instance, entries, 0);
+    return entries;
+  }
+
+  reply(batchId: number, ...results: ReceivedResult[]): void {
+    this.dispatched.onReply({ batchId, results, computeInputNs: 1, computeInferNs: 2, computeOutputNs: 3 });
+  }
+
+  part(batchId: number, request: number, options: { isFinal?: boolean; result?: ReceivedResult } = {}): void {
+    const { isFinal = false, result = OUTPUTS } = options;
+    this.dispatched.onPart({ batchId, request, isFinal, result });
+  }
+
+  end(batchId: number, request: number): void {
+    this.part(batchId, request, { isFinal: true, result: BY_SENDER });
+  }
+
+  take(): string[] {
+    return this.told.splice(0);
+  }
+}
+
+describe('a batch with one answer for each request', () => {
+  test('ends with its RESPONSE; a second one, parts and a cancellation do nothing', () => {
+    const world = new World();
+    world.send('a', 'b');
+    assert.equal(world.dispatched.openCount, 2);
+    world.reply(1, OUTPUTS, new ReceivedError('INTERNAL', 'x', 'failed'));
+    assert.deepEqual(world.take(), ['batch of 2', 'a succeed', 'b fail INTERNAL BACKEND']);
+    assert.ok(world.dispatched.isEmpty);
+    world.reply(1, OUTPUTS, OUTPUTS);
+    world.part(1, 0);
+    world.end(1, 1);
+    assert.deepEqual(world.take(), []);
+  });
+
+  test('counts nothing that was not executed, and errors of the model itself as executed', () => {
+    const world = new World();
+    world.send('a');
+    world.reply(1, new ReceivedError('CANCELLED', '', 'not executed'));
+    assert.deepEqual(world.take(), ['a fail CANCELLED CANCELED']);
+    assert.equal(world.dispatched.computeNs, Number.POSITIVE_INFINITY);
+    world.send('b');
+    world.reply(2, new ReceivedError('INTERNAL', 'x', 'answered'));
+    assert.deepEqual(world.take(), ['batch of 1', 'b executed', 'b fail INTERNAL BACKEND']);
+    assert.equal(world.dispatched.computeNs, 2);
+  });
+
+  test('a host that forgets a request fails it', () => {
+    const world = new World();
+    world.send('a', 'b');
+    world.reply(1, OUTPUTS);
+    assert.deepEqual(world.take(), ['batch of 1', 'a succeed', 'b fail INTERNAL BACKEND']);
+    assert.ok(world.dispatched.isEmpty);
+  });
+
+  test('that cannot be sent fails its requests', () => {
+    const world = new World();
+    world.instance.defect = new Error('no socket');
+    world.send('a', 'b');
+    assert.deepEqual(world.take(), ['a fail INTERNAL OTHER', 'b fail INTERNAL OTHER']);
+    assert.ok(world.dispatched.isEmpty);
+  });
+});
+
+describe('a request that is answered part by part', () => {
+  test('goes on after its RESPONSE', () => {
+    const world = new World();
+    world.send('a');
+    world.part(1, 0);
+    world.reply(1, BY_SENDER);
+    assert.deepEqual(world.take(), ['a part', 'batch of 1', 'a executed']);
+    assert.equal(world.dispatched.lingeringCountOf(world.instance), 1);
+    world.part(1, 0, { result: new ReceivedError('INTERNAL', 'x', 'failed') });
+    const { progressCount } = world;
+    world.end(1, 0);
+    assert.deepEqual(world.take(), ['a error', 'a finish']);
+    assert.ok(world.dispatched.isEmpty);
+    assert.equal(world.dispatched.lingeringCountOf(world.instance), 0);
+    assert.ok(world.progressCount > progressCount, 'the scheduler was not told');
+    world.part(1, 0);
+    world.end(1, 0);
+    assert.deepEqual(world.take(), []);
+  });
+
+  test('may end before its RESPONSE, and is counted then', () => {
+    const world = new World();
+    world.send('a');
+    world.part(1, 0, { isFinal: true });
+    assert.deepEqual(world.take(), ['a final part', 'a finish']);
+    assert.equal(world.dispatched.openCount, 0);
+    world.part(1, 0);
+    world.reply(1, BY_SENDER);
+    assert.deepEqual(world.take(), ['batch of 1', 'a executed']);
+    assert.ok(world.dispatched.isEmpty);
+    assert.equal(world.dispatched.lingeringCountOf(world.instance), 0);
+  });
+
+  test('a response without content is one; the end without content is none', () => {
+    const world = new World();
+    world.send('a');
+    world.part(1, 0, { result: BY_SENDER });
+    world.end(1, 0);
+    assert.deepEqual(world.take(), ['a empty', 'a finish']);
+  });
+
+  test('shares its batch with others', () => {
+    const world = new World();
+    world.send('a', 'b', 'c');
+    world.reply(1, BY_SENDER, OUTPUTS, BY_SENDER);
+    assert.deepEqual(world.take(), ['batch of 3', 'a executed', 'b succeed', 'c executed']);
+    world.end(1, 2);
+    assert.equal(world.dispatched.lingeringCountOf(world.instance), 1);
+    world.end(1, 0);
+    assert.equal(world.dispatched.lingeringCountOf(world.instance), 0);
+    assert.deepEqual(world.take(), ['c finish', 'a finish']);
+  });
+
+  test('parts of batches and requests that are not there cost nothing', () => {
+    const world = new World();
+    world.send('a');
+    world.part(9, 0);
+    world.part(1, 7);
+    assert.deepEqual(world.take(), []);
+  });
+});
+
+describe('a slow client', () => {
+  test('pauses its model once and lets it go on when it has room', () => {
+    const world = new World();
+    const [a] = world.send('a', 'b');
+    world.hasRoom = false;
+    world.part(1, 0);
+    world.part(1, 0);
+    assert.deepEqual(world.instance.notes, ['execute 1', 'pause 1.0']);
+    world.hasRoom = true;
+    a!.sink.onRoom?.();
+    a!.sink.onRoom?.();
+    assert.deepEqual(world.instance.notes, ['execute 1', 'pause 1.0', 'resume 1.0']);
+    world.hasRoom = false;
+    world.part(1, 0);
+    world.hasRoom = true;
+    world.part(1, 0);
+    assert.deepEqual(world.instance.notes.slice(3), ['pause 1.0', 'resume 1.0']);
+  });
+
+  test('whose last response came is not paused, and room after the end tells nobody', () => {
+    const world = new World();
+    const [a, b] = world.send('a', 'b');
+    world.hasRoom = false;
+    world.part(1, 0, { isFinal: true });
+    world.part(1, 1);
+    world.end(1, 1);
+    a!.sink.onRoom?.();
+    b!.sink.onRoom?.();
+    assert.deepEqual(world.instance.notes, ['execute 1', 'pause 1.1']);
+  });
+});
+
+describe('cancel', () => {
+  test('of one request in a batch ends that one and tells the host', () => {
+    const world = new World();
+    const [, b] = world.send('a', 'b');
+    world.dispatched.cancel(b!);
+    assert.deepEqual(world.instance.notes, ['execute 1', 'cancel 1.1']);
+    assert.deepEqual(world.take(), ['b fail CANCELLED CANCELED']);
+    world.part(1, 1);
+    world.reply(1, OUTPUTS, OUTPUTS);
+    assert.deepEqual(world.take(), ['batch of 2', 'a succeed']);
+    assert.ok(world.dispatched.isEmpty);
+  });
+
+  test('of a paused request that lingers frees it', () => {
+    const world = new World();
+    const [a] = world.send('a');
+    world.reply(1, BY_SENDER);
+    world.hasRoom = false;
+    world.part(1, 0);
+    world.dispatched.cancel(a!);
+    assert.ok(world.dispatched.isEmpty);
+    assert.equal(world.dispatched.lingeringCountOf(world.instance), 0);
+    world.end(1, 0);
+    assert.equal(world.take().filter((word) => word.startsWith('a f')).length, 1);
+  });
+});
+
+test('a lost instance fails what it had, also what lingers, and nothing else', () => {
+  const world = new World();
+  const other = new NotedInstance();
+  world.send('a', 'b');
+  world.reply(1, BY_SENDER, OUTPUTS);
+  world.send('c');
+  world.dispatched.send(other, [makeEntry({ request: makeRequest({ id: 'd' }) })], 0);
+  world.take();
+  world.dispatched.onLost(world.instance, LOST);
+  assert.deepEqual(world.take(), ['a fail UNAVAILABLE BACKEND', 'c fail UNAVAILABLE BACKEND']);
+  assert.equal(world.dispatched.lingeringCountOf(world.instance), 0);
+  assert.equal(world.dispatched.openCount, 1);
+  world.send('e');
+  world.reply(4, BY_SENDER);
+  assert.equal(world.dispatched.lingeringCountOf(world.instance), 1);
+  world.reply(3, OUTPUTS);
+  world.end(4, 0);
+  assert.ok(world.dispatched.isEmpty);
+});
+
+test('failAll answers everything that is open, once', () => {
+  const world = new World();
+  world.send('a', 'b');
+  world.end(1, 0);
+  world.send('c');
+  world.take();
+  world.dispatched.failAll(LOST);
+  assert.deepEqual(world.take(), ['b fail UNAVAILABLE OTHER', 'c fail UNAVAILABLE OTHER']);
+  assert.ok(world.dispatched.isEmpty);
+});
+
+test('under preserve_ordering parts wait for their turn, and the model is paused meanwhile', () => {
+  const world = new World({ isOrderPreserved: true });
+  world.send('a');
+  world.send('b');
+  world.part(2, 0);
+  world.part(2, 0);
+  assert.deepEqual(world.instance.notes.slice(2), ['pause 2.0']);
+  world.part(1, 0);
+  assert.deepEqual(world.take(), ['a part']);
+  world.end(1, 0);
+  assert.deepEqual(world.take(), ['a finish', 'b part', 'b part']);
+  assert.deepEqual(world.instance.notes.slice(2), ['pause 2.0', 'resume 2.0']);
+  world.end(2, 0);
+  assert.deepEqual(world.take(), ['b finish']);
+});
+
+test('whatever comes in whatever order, each request has one end and nothing after it', () => {
+  for (let seed = 1; seed <= 300; seed++) {
+    const prng = createPrng(seed);
+    const world = new World({ isOrderPreserved: prng.boolean(0.3) });
+    const entries = [world.send('0', '1', '2'), world.send('3'), world.send('4', '5')].flat();
+    const result = () =>
+      prng.pick<ReceivedResult>([OUTPUTS, BY_SENDER, new ReceivedError('INTERNAL', 'x', 'failed')]);
+    for (let step = 0; step < 60; step++) {
+      world.hasRoom = prng.boolean(0.7);
+      const batchId = prng.integer(0, 4);
+      const entry = prng.pick(entries);
+      const chance = prng.float();
+      if (chance < 0.6) {
+        world.part(batchId, prng.integer(0, 3), { isFinal: prng.boolean(0.2), result: result() });
+      } else if (chance < 0.7) world.reply(batchId, result(), result(), result());
+      else if (chance < 0.8 && !entry.isAnswered) world.dispatched.cancel(entry);
+      else if (chance < 0.9) entry.sink.onRoom?.();
+      else if (chance < 0.91) world.dispatched.onLost(world.instance, LOST);
+    }
+    world.dispatched.onLost(world.instance, LOST);
+    for (const { request } of entries) {
+      const words = world.told.filter(
+        (word) => word.startsWith(`${request.id} `) && !word.endsWith('executed'),
+      );
+      const ends = words.filter((word) => /succeed|finish|fail/.test(word));
+      assert.equal(ends.length, 1, `seed ${seed}: ${words.join(', ')}`);
+      assert.equal(words.at(-1), ends[0], `seed ${seed}: ${words.join(', ')}`);
+    }
+    assert.ok(world.dispatched.isEmpty);
+    assert.equal(world.dispatched.lingeringCountOf(world.instance), 0, `seed ${seed}`);
+  }
+});
