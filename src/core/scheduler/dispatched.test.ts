@@ -2,6 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { OPEN_BATCHES_PER_INSTANCE_MAX } from '../../domain/limits.ts';
+import { createMessage } from '../../domain/message-value.ts';
+import type { ModelConfig } from '../../domain/model-config.ts';
 import { StatusError } from '../../domain/status.ts';
 import {
   BY_SENDER,
@@ -9,9 +12,12 @@ import {
   type ReceivedOutputs,
   type ReceivedResult,
 } from '../../instance/result-codec.ts';
+import { systemClock } from '../../lib/clock.ts';
 import { createPrng } from '../../lib/prng.ts';
+import { Batcher } from './batcher.ts';
 import { Dispatched } from './dispatched.ts';
 import type { Entry, EntryOwner, InstancePort } from './entry.ts';
+import { toSchedulerPolicy } from './scheduler-policy.ts';
 import { makeEntry, makeRequest } from './test-entry.ts';
 
 const OUTPUTS: ReceivedOutputs = { outputs: [], parameters: undefined };
@@ -20,7 +26,7 @@ const LOST = new StatusError('UNAVAILABLE', 'the host was killed');
 class NotedInstance implements InstancePort {
   readonly name = 'm_0';
   readonly state = 'ready';
-  readonly inFlightCount = 0;
+  inFlightCount = 0;
   readonly lastError = undefined;
   readonly notes: string[] = [];
   /** Thrown by the next execute. */
@@ -28,6 +34,7 @@ class NotedInstance implements InstancePort {
 
   execute(batchId: number): void {
     if (this.defect !== undefined) throw this.defect;
+    this.inFlightCount++;
     this.notes.push(`execute ${batchId}`);
   }
 
@@ -44,6 +51,7 @@ class NotedInstance implements InstancePort {
 class World {
   readonly told: string[] = [];
   readonly instance = new NotedInstance();
+  readonly owner: EntryOwner;
   readonly dispatched: Dispatched;
   /** What clients answer to a response. */
   hasRoom = true;
@@ -51,7 +59,7 @@ class World {
 
   constructor(options: { isOrderPreserved?: boolean } = {}) {
     const tell = (entry: Entry, what: string) => this.told.push(`${entry.request.id} ${what}`);
-    const owner: EntryOwner = {
+    this.owner = {
       entryStarted: () => {},
       succeed: (entry) => tell(entry, 'succeed'),
       respond: (entry, result, isFinal) => {
@@ -68,7 +76,7 @@ class World {
       batchExecuted: (batchSize) => this.told.push(`batch of ${batchSize}`),
     };
     this.dispatched = new Dispatched({
-      owner,
+      owner: this.owner,
       isOrderPreserved: options.isOrderPreserved ?? false,
       onProgress: () => {
         this.progressCount++;
@@ -284,6 +292,37 @@ test('a lost instance fails what it had, also what lingers, and nothing else', (
   world.reply(3, OUTPUTS);
   world.end(4, 0);
   assert.ok(world.dispatched.isEmpty);
+});
+
+test('a host that answers later than it executes takes in so many batches and no more', () => {
+  const { owner, instance } = new World();
+  const deferred: (() => void)[] = [];
+  const batcher = new Batcher({
+    owner,
+    policy: toSchedulerPolicy(createMessage('ModelConfig') as unknown as ModelConfig),
+    clock: systemClock,
+    instances: [instance],
+    defer: (fn) => deferred.push(fn),
+    delayedStartCount: 0,
+  });
+  const answer = (batchId: number) => {
+    instance.inFlightCount = 0;
+    // So slow that no batch is sent ahead.
+    const timing = { computeInputNs: 0, computeInferNs: 1e9, computeOutputNs: 0 };
+    batcher.onReply({ batchId, results: [BY_SENDER], ...timing });
+  };
+  for (let i = 1; i <= OPEN_BATCHES_PER_INSTANCE_MAX + 2; i++) {
+    batcher.enqueue(makeEntry());
+    for (const run of deferred.splice(0)) run();
+    answer(i);
+  }
+  assert.equal(instance.notes.length, OPEN_BATCHES_PER_INSTANCE_MAX);
+  assert.equal(batcher.waitingCount, 2);
+  batcher.onPart({ batchId: 5, request: 0, isFinal: true, result: BY_SENDER });
+  for (const run of deferred.splice(0)) run();
+  assert.equal(instance.notes.length, OPEN_BATCHES_PER_INSTANCE_MAX + 1);
+  batcher.failAll(LOST);
+  assert.equal(batcher.openCount, 0);
 });
 
 test('failAll answers everything that is open, once', () => {
