@@ -1,4 +1,4 @@
-// The three clients of examples/clients, run as the README tells a newcomer to, each against the bundled models.
+// The clients of examples/clients, run as the README tells a newcomer to, each against the bundled models.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { after, before, describe, test } from 'node:test';
@@ -14,8 +14,8 @@ describe('the example clients', () => {
   let env: Record<string, string>;
 
   before(async () => {
-    server = await startServer({ repository: inRoot('examples', 'models') });
-    env = { NEREID_URL: server.httpAddress };
+    server = await startServer({ repository: inRoot('examples', 'models'), isGrpc: true });
+    env = { NEREID_URL: server.httpAddress, NEREID_GRPC_URL: server.grpcAddress };
   });
   after(() => server?.stop());
 
@@ -38,6 +38,28 @@ describe('the example clients', () => {
     });
     assert.equal(code, 0, output);
     assert.match(output, /seven\.png\n {2}seven [\s\S]*two\.png\n {2}two /);
+  });
+
+  test('ticker.py counts down over a gRPC stream', { skip: pythonSkip }, async () => {
+    const { code, output } = await runPython({
+      script: '../examples/clients/ticker.py',
+      args: ['3', '2', '1'],
+      env,
+    });
+    assert.equal(code, 0, output);
+    assert.equal(output.trim(), '3\n2\n1');
+  });
+
+  test('the ticker counts down as server-sent events', async () => {
+    const response = await fetch(`http://${server.httpAddress}/v2/models/ticker/generate_stream`, {
+      method: 'POST',
+      body: '{"IN":[3,2,1],"DELAY":[30,30,30],"WAIT":0}',
+    });
+    const events = (await response.text()).trim().split('\n\n');
+    assert.deepEqual(
+      events.map((event) => (JSON.parse(event.slice('data: '.length)) as { OUT: number }).OUT),
+      [3, 2, 1],
+    );
   });
 
   test('classify.ts reads a seven', async () => {

@@ -18,6 +18,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { inRoot } from '../support/paths.ts';
 
+const BUNDLED = readdirSync(inRoot('examples', 'models')).length;
+
 interface Run {
   readonly code: number;
   readonly stdout: string;
@@ -122,7 +124,7 @@ describe('nereid validate', () => {
     assert.equal(stderr, '');
     assert.match(stdout, /^ok {3}digits +1 version, onnxruntime, batches up to 32, 2 instances$/m);
     assert.match(stdout, /^ok {3}scaler +3 versions, /m);
-    assert.match(stdout, /\n5 models: 5 ok, 0 with problems\n$/);
+    assert.ok(stdout.endsWith(`\n${BUNDLED} models: ${BUNDLED} ok, 0 with problems\n`), stdout);
     assert.ok(!stdout.includes('\u001b'), 'no colours in a pipe');
   });
 
@@ -193,9 +195,9 @@ describe('nereid validate', () => {
     cpSync(inRoot('examples', 'models'), copy, { recursive: true });
     const first = await validate(copy, '--print-config');
     assert.equal(first.code, 0, first.stderr);
-    assert.match(first.stderr, /5 models: 5 ok/);
+    assert.ok(first.stderr.includes(`${BUNDLED} models: ${BUNDLED} ok`), first.stderr);
     const documents = first.stdout.split(/^# (.+\/config\.pbtxt)\n/m).slice(1);
-    assert.equal(documents.length, 10);
+    assert.equal(documents.length, 2 * BUNDLED);
     for (let i = 0; i < documents.length; i += 2) {
       writeFileSync(join(copy, documents[i] ?? ''), documents[i + 1] ?? '');
     }
