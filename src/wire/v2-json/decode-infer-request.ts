@@ -108,7 +108,7 @@ export function decodeJsonRequest(
   };
 }
 
-function idBytesOf(value: JsonValue): Buffer | undefined {
+export function idBytesOf(value: JsonValue): Buffer | undefined {
   const found = asBytesOrString(value, "Unable to parse 'id'");
   if (typeof found === 'string') return undefined;
   const nul = found.bytes.indexOf(0);
@@ -249,7 +249,7 @@ function decodeJsonData(item: JsonValue, input: InputHead, options: DecodeInferR
   return [readJsonTensor({ array, datatype, elementCount })];
 }
 
-function halfPrecisionRefused(name: string, datatype: DataType): StatusError {
+export function halfPrecisionRefused(name: string, datatype: DataType): StatusError {
   return invalidArgument(
     `receiving ${datatype} data via JSON is not supported. Please use the binary data format for input ${name}`,
   );

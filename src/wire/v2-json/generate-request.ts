@@ -7,17 +7,12 @@ import type { ModelView, TensorSpec } from '../../domain/model-view.ts';
 import type { InferRequest, ParameterValue } from '../../domain/request.ts';
 import { invalidArgument, StatusError } from '../../domain/status.ts';
 import type { InputTensor } from '../../domain/tensor.ts';
+import { halfPrecisionRefused, idBytesOf } from './decode-infer-request.ts';
 import { countElements, memberElements } from './generate-members.ts';
+import { customParameterOf } from './infer-settings.ts';
 import { parseJson } from './json-reader.ts';
 import { readJsonStrings, readJsonTensor } from './json-tensor.ts';
-import {
-  asBytesOrString,
-  asString,
-  findMember,
-  isObject,
-  type JsonValue,
-  memberNames,
-} from './json-value.ts';
+import { asString, findMember, isObject, type JsonValue, memberNames } from './json-value.ts';
 
 export interface DecodeGenerateRequestOptions {
   readonly body: Buffer;
@@ -36,7 +31,6 @@ const SIZE_ADVICE = 'Use --http-max-input-size to increase the limit.';
 const ID_CONTEXT = "Unable to parse 'id'";
 /** The one member whose own members are mapped like those of the request. */
 const NESTED = 'parameters';
-const INT64_MAX = 2n ** 63n - 1n;
 
 /** What the members have become so far. */
 interface Mapping {
@@ -75,13 +69,6 @@ export function decodeGenerateRequest(options: DecodeGenerateRequestOptions): De
   };
 }
 
-function idBytesOf(value: JsonValue): Buffer | undefined {
-  const found = asBytesOrString(value, ID_CONTEXT);
-  if (typeof found === 'string') return undefined;
-  const nul = found.bytes.indexOf(0);
-  return nul < 0 ? found.bytes : found.bytes.subarray(0, nul);
-}
-
 /** `nested` is the keyword with members of its own; inside it there is none. */
 function mapMembers(mapping: Mapping, object: JsonValue, nested: string | undefined): void {
   const { model } = mapping.options;
@@ -91,7 +78,7 @@ function mapMembers(mapping: Mapping, object: JsonValue, nested: string | undefi
     if (name === nested) {
       mapNested(mapping, spec, findMember(object, name)!);
     } else if (spec === undefined) {
-      mapping.parameters.set(name, parameterOf(name, findMember(object, name)!));
+      mapping.parameters.set(name, customParameterOf(name, findMember(object, name)!));
     } else {
       takenBytes += addInput(mapping, spec, { object, takenBytes });
     }
@@ -116,18 +103,6 @@ function mapNested(mapping: Mapping, spec: TensorSpec | undefined, value: JsonVa
   }
 }
 
-/** An integer beyond int64 is a double, as Triton makes it. */
-function parameterOf(name: string, value: JsonValue): ParameterValue {
-  if (typeof value === 'boolean') return value;
-  if (typeof value === 'number') return BigInt(value);
-  if (typeof value === 'bigint') return value <= INT64_MAX ? value : Number(value);
-  if (typeof value === 'string' || value?.kind === 'bytes') return asString(value, '');
-  if (value?.kind === 'double') return value.value;
-  throw invalidArgument(
-    `parameter '${name}' has invalid type. It should be either 'int', 'bool', or 'string'.`,
-  );
-}
-
 /** Returns the bytes of the tensor. A name given twice reads its first value twice, then is refused. */
 function addInput(
   mapping: Mapping,
@@ -148,9 +123,7 @@ function addInput(
   }
   const shape = shapeOf(spec, { elementCount, isBatched: model.maxBatchSize > 0 });
   if (datatype === 'FP16' || datatype === 'BF16') {
-    throw invalidArgument(
-      `receiving ${datatype} data via JSON is not supported. Please use the binary data format for input ${name}`,
-    );
+    throw halfPrecisionRefused(name, datatype);
   }
   const data = datatype === 'BYTES' ? strings! : readJsonTensor({ array, datatype, elementCount });
   if (mapping.inputs.some((input) => input.name === name)) {

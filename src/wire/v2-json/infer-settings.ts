@@ -77,7 +77,7 @@ function correlationIdOf(value: JsonValue, context: string): bigint | string {
 }
 
 /** An integer beyond int64 is a double, as Triton makes it. */
-function customParameterOf(name: string, value: JsonValue): ParameterValue {
+export function customParameterOf(name: string, value: JsonValue): ParameterValue {
   if (typeof value === 'boolean') return value;
   if (typeof value === 'number') return BigInt(value);
   if (typeof value === 'bigint') return value <= INT64_MAX ? value : Number(value);
