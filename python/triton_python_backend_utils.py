@@ -8,12 +8,23 @@ import numpy as np
 
 from nereid_host.answer import RESPONSE_COMPLETE_FINAL
 from nereid_host.logger import Logger as Logger
+from nereid_host.metrics import Metric as Metric
+from nereid_host.metrics import MetricFamily as MetricFamily
+from nereid_host.metrics import MetricKind as MetricKind
 from nereid_host.model_config import ModelConfig as ModelConfig
+from nereid_host.model_control import is_model_ready as is_model_ready
+from nereid_host.model_control import load_model as load_model
+from nereid_host.model_control import unload_model as unload_model
 from nereid_host.model_exception import TritonModelException as TritonModelException
+from nereid_host.received_request import REQUEST_RELEASE_ALL, REQUEST_RELEASE_RESCHEDULE
+from nereid_host.received_request import InferenceResponseSender as InferenceResponseSender
 from nereid_host.request import InferenceRequest as InferenceRequest
-from nereid_host.request import InferenceResponseSender as InferenceResponseSender
+from nereid_host.request_options import InferenceTrace as InferenceTrace
+from nereid_host.request_options import MemoryType as MemoryType
+from nereid_host.request_options import PreferredMemory as PreferredMemory
 from nereid_host.response import InferenceResponse as InferenceResponse
 from nereid_host.response import TritonError as TritonError
+from nereid_host.response_iterator import ResponseIterator as ResponseIterator
 from nereid_host.runtime import runtime
 from nereid_host.tensor import NUMPY_TYPES, datatype_of, deserialize_elements, serialize_elements
 from nereid_host.tensor import Tensor as Tensor
@@ -21,6 +32,10 @@ from nereid_host.tensor import Tensor as Tensor
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
 TRITONSERVER_RESPONSE_COMPLETE_FINAL = RESPONSE_COMPLETE_FINAL
+TRITONSERVER_REQUEST_RELEASE_ALL = REQUEST_RELEASE_ALL
+TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = REQUEST_RELEASE_RESCHEDULE
+TRITONSERVER_MEMORY_GPU = MemoryType.TRITONSERVER_MEMORY_GPU
+TRITONSERVER_MEMORY_CPU = MemoryType.TRITONSERVER_MEMORY_CPU
 
 # No TYPE_BF16: numpy has no such type.
 TRITON_STRING_TO_NUMPY: Dict[str, type] = {

@@ -1,21 +1,32 @@
-// Which command starts the host of a backend: the node host in this package, or the Python host with the user's own
-// interpreter (NEREID_PYTHON, else python3).
+// Which command starts the host of a model: the node host in this package, or the Python host with an interpreter that
+// hosts/ finds. A backend that is neither ours nor `python` is a Python-based one when the backend directory has it.
 
-import { statSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { hostLanguageOf } from './backends/index.ts';
-import { internal } from './domain/status.ts';
-import type { HostCommand } from './instance/host-process.ts';
+import { hostLanguageOf, unknownBackend } from './backends/index.ts';
+import { createPythonCommand } from './hosts/python-command.ts';
+import { isFile } from './hosts/python-interpreter.ts';
+import type { HostCommand, HostedModel } from './instance/host-process.ts';
 
 const NODE_HOST = fileURLToPath(new URL('./host.js', import.meta.url));
 const MEMORY_HOST = fileURLToPath(new URL('./memory-host.js', import.meta.url));
 const PYTHON_HOST = fileURLToPath(new URL('../python/nereid_host/__main__.py', import.meta.url));
 
 /** Throws a StatusError when no backend of that name exists, or no interpreter for it. */
-export function hostCommandOf(backend: string): HostCommand {
-  if (hostLanguageOf(backend) === 'node') return { file: process.execPath, args: [NODE_HOST] };
-  return { file: findPython(), args: [PYTHON_HOST] };
+export async function hostCommandOf(model: HostedModel): Promise<HostCommand> {
+  const { backend } = model.config;
+  const language = hostLanguageOf(backend);
+  if (language === 'node') return { file: process.execPath, args: [...typeScriptArgs(backend), NODE_HOST] };
+  const backendFile = language === 'python' ? undefined : findBackendFile(model);
+  return createPythonCommand(model, { host: PYTHON_HOST, backend: backendFile });
+}
+
+/** Node 22.6 to 22.17 runs a model.ts only when told to; newer ones need no word, older ones cannot. */
+function typeScriptArgs(backend: string): readonly string[] {
+  if (backend !== 'node') return [];
+  const isOn = Boolean((process.features as { typescript?: unknown }).typescript);
+  const flag = '--experimental-strip-types';
+  return !isOn && process.allowedNodeEnvironmentFlags.has(flag) ? [flag] : [];
 }
 
 /** The process that opens CUDA memory of clients. */
@@ -23,19 +34,13 @@ export function memoryHostCommand(): HostCommand {
   return { file: process.execPath, args: [MEMORY_HOST] };
 }
 
-/** The interpreter as the user names it; looked for here, because a failed spawn says neither what nor why. */
-function findPython(): string {
-  const python = process.env.NEREID_PYTHON || 'python3';
-  const isPath = /[/\\]/.test(python);
-  const folders = isPath ? [''] : (process.env.PATH ?? '').split(delimiter);
-  const endings = process.platform === 'win32' ? ['', '.exe'] : [''];
-  const isFound = folders.some((folder) => endings.some((ending) => isFile(join(folder, python + ending))));
-  if (isFound) return python;
-  throw internal(
-    `the Python interpreter '${python}' was not found; install Python 3.8 or newer, or name one with NEREID_PYTHON`,
-  );
-}
-
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
+/** The model.py that serves every model of a Python-based backend. */
+function findBackendFile(model: HostedModel): string {
+  const { backend } = model.config;
+  const directory = model.pythonSettings['backend-directory'];
+  // A name is a folder of the backend directory, never a way out of it.
+  const isName = /^[^/\\]+$/.test(backend) && backend !== '..' && backend !== '.';
+  const file = isName && directory !== undefined ? join(directory, backend, 'model.py') : '';
+  if (file === '' || !isFile(file)) throw unknownBackend(backend);
+  return file;
 }

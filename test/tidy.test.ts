@@ -15,6 +15,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   backend: ['domain', 'lib'],
   backends: ['backend', 'domain', 'lib'],
   instance: ['backend', 'domain', 'lib'],
+  hosts: ['instance', 'domain', 'lib'],
   core: ['instance', 'wire/pbtxt', 'domain', 'lib'],
   frontend: ['core', 'wire', 'domain', 'lib'],
   cli: ['domain', 'lib'],

@@ -183,7 +183,7 @@ class Answer:
             if index is not None:
                 outputs.append(Output(index, tensor.triton_dtype(), tensor.shape(), tensor.to_bytes()))
         text = response.parameters()
-        parameters: Optional[Dict[str, Any]] = json.loads(text) if text else None
+        parameters: Optional[Dict[str, Any]] = json.loads(text) if text not in ("", "{}") else None
         return Result(outputs=outputs, parameters=parameters)
 
 

@@ -12,7 +12,8 @@ from nereid_host.answer import Answer, AnswerKey, AnswerLink
 from nereid_host.exception_text import text_of
 from nereid_host.execute_frame import SentBatch, SentRequest
 from nereid_host.model import PythonModel
-from nereid_host.request import InferenceRequest
+from nereid_host.parents import working_for
+from nereid_host.received_request import ReceivedRequest
 from nereid_host.response import InferenceResponse
 from nereid_host.response_frame import BY_SENDER, ExecuteTimes, Result, encode_part_frame, encode_response_frame
 from nereid_host.runtime import runtime
@@ -90,7 +91,7 @@ class BatchRunner:
         wanted = [position for position, result in enumerate(results) if result is BY_SENDER]
         answers = [batch.answers[position] for position in wanted]
         requests = [
-            InferenceRequest(self._tensors_of(batch.requests[position]), batch.requests[position].info, answer)
+            ReceivedRequest(self._tensors_of(batch.requests[position]), batch.requests[position].info, answer)
             for position, answer in zip(wanted, answers)
         ]
         execute_ns = perf_counter_ns()
@@ -109,13 +110,15 @@ class BatchRunner:
         return tensors
 
     def _execute(
-        self, requests: List[InferenceRequest], answers: List[Answer]
+        self, requests: List[ReceivedRequest], answers: List[Answer]
     ) -> List[Union[InferenceResponse, StatusError, None]]:
         """One element per request: a response, an error, or None when a sender answers."""
         try:
-            returned = self._model.execute(requests)
-            if isinstance(returned, CoroutineType):
-                returned = self._run_coroutine(returned, answers)
+            # A coroutine takes this context with it.
+            with working_for(tuple(answer.key for answer in answers)):
+                returned = self._model.execute(requests)
+                if isinstance(returned, CoroutineType):
+                    returned = self._run_coroutine(returned, answers)
             return self._check_returned(returned, len(requests))
         except BaseException as error:
             return [StatusError("INTERNAL", self._report(error))] * len(requests)

@@ -16,6 +16,7 @@ import traceback
 from queue import SimpleQueue
 from typing import Any, Callable, Dict, List, NoReturn, Optional
 
+from nereid_host.calls import Calls
 from nereid_host.exception_text import text_of
 from nereid_host.execute_frame import decode_execute_frame
 from nereid_host.frames import Frame, FrameReader, FrameWriter
@@ -30,13 +31,14 @@ from nereid_host.protocol import (
     FRAME_LOG,
     FRAME_PING,
     FRAME_PONG,
+    FRAME_RESULT,
     FRAME_START,
     FRAME_STARTED,
     FRAME_STOP,
     PROTOCOL_VERSION,
     encode_control_frame,
 )
-from nereid_host.runtime import runtime
+from nereid_host.runtime import FINALIZING, INITIALIZING, RUNNING, runtime
 from nereid_host.status import StatusError
 
 _SOCKET_FD = 3
@@ -71,6 +73,7 @@ class Host:
         connection.setblocking(True)
         self._reader = FrameReader(connection)
         self._writer = FrameWriter(connection)
+        self._calls = Calls(self._writer.send)
         self._backend_file = backend_file
         # Also filled by destructors, which only this kind of queue allows.
         self._jobs: "SimpleQueue[Callable[[], None]]" = SimpleQueue()
@@ -80,6 +83,8 @@ class Host:
 
     def run(self) -> NoReturn:
         runtime.log = self._log
+        runtime.calls = self._calls
+        runtime.later = self._jobs.put
         language = "python %s" % platform.python_version()
         hello = {"protocolVersion": PROTOCOL_VERSION, "pid": os.getpid(), "language": language}
         self._send(FRAME_HELLO, hello)
@@ -118,6 +123,8 @@ class Host:
     def _on_frame(self, frame: Frame) -> None:
         if frame.type == FRAME_EXECUTE:
             self._accept(frame)
+        elif frame.type == FRAME_RESULT:
+            self._calls.on_result(frame)
         elif frame.type == FRAME_PING:
             self._send(FRAME_PONG)
         elif frame.type == FRAME_CANCEL:
@@ -138,6 +145,7 @@ class Host:
             self._is_stopping = True
             if self._runner is not None:
                 self._runner.cancel_all()
+            self._calls.stop()
             self._jobs.put(self._stop)
         else:
             self._log("warning", "host protocol: unknown frame type %d ignored" % frame.type)
@@ -153,11 +161,14 @@ class Host:
     def _load(self, message: Dict[str, Any]) -> None:
         try:
             _require_numpy()
+            from nereid_host.adapters import find_adapter
             from nereid_host.model import PythonModel
 
-            self._model = PythonModel(message, self._backend_file)
+            adapter = find_adapter(message["backend"])
+            is_python = adapter is None
+            self._model = PythonModel(message, self._backend_file) if is_python else adapter(message)
             config = self._model.complete_config()
-            self._send(FRAME_LOADED, {"config": config, "isRequestInfoWanted": True})
+            self._send(FRAME_LOADED, {"config": config, "isRequestInfoWanted": is_python})
         except BaseException as error:
             self._fail(error)
 
@@ -167,7 +178,9 @@ class Host:
         try:
             if self._model is None:
                 raise StatusError("UNAVAILABLE", "host protocol: START before LOAD")
+            runtime.phase = INITIALIZING
             self._model.initialize(config)
+            runtime.phase = RUNNING
             self._runner = BatchRunner(self._model, config, self._send_answer, self._jobs.put)
             self._send(FRAME_STARTED)
         except BaseException as error:
@@ -178,6 +191,7 @@ class Host:
         self._send(FRAME_FAILED, {"code": code, "message": text_of(error)})
 
     def _stop(self) -> NoReturn:
+        runtime.phase = FINALIZING
         try:
             if self._model is not None:
                 self._model.finalize()

@@ -22,6 +22,7 @@ class PythonModel:
         self._placement: Dict[str, Any] = load["placement"]
         self._instance: Any = None
         runtime.model_directory = load["versionDirectory"]
+        runtime.instance_name = self.name
         # Python would write caches into the user's model repository, where a poll takes them for changes.
         sys.dont_write_bytecode = True
         module = self._import_own() if backend_file is None else _import_backend(backend_file)

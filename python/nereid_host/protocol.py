@@ -4,7 +4,7 @@ src/instance/protocol.ts; docs/host-protocol.md describes it. All integers are l
   | u32 header bytes | u8 type | u8 0 | u16 0 | u64 payload bytes | header | pad to 64 | payload | pad to 64 |
 
 The host speaks first (HELLO, with the protocol version). Control headers are JSON; EXECUTE, RESPONSE and PART
-have the binary headers of execute_frame.py and response_frame.py. Tensor bytes are only ever in the payload.
+have the binary headers of execute_frame.py and response_frame.py; CALL and RESULT are in call_frame.py. Tensor bytes are only ever in the payload.
 """
 import json
 import struct
@@ -27,6 +27,10 @@ FRAME_LOG = 12
 FRAME_STOP = 13
 FRAME_PART = 14
 FRAME_FLOW = 15
+FRAME_CALL = 16
+FRAME_RESULT = 17
+FRAME_CALL_CANCEL = 18
+FRAME_CALL_FLOW = 19
 
 PREAMBLE = struct.Struct("<IBBHQ")
 

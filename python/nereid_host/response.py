@@ -51,9 +51,17 @@ class InferenceResponse:
                 raise TypeError("output_tensors must be a list of Tensor, found %r" % type(tensor))
         if error is not None and not isinstance(error, TritonError):
             raise TypeError("error must be a TritonError, found %r" % type(error))
-        check_parameters(parameters)
         self._error = error
-        self._parameters = parameters
+        self._parameters = parameters_text(parameters)
+
+    @classmethod
+    def received(cls, output_tensors: List[Tensor], error: Optional[TritonError], parameters: str) -> "InferenceResponse":
+        """What another model answered; `parameters` is JSON text."""
+        response = cls.__new__(cls)
+        response._output_tensors = output_tensors
+        response._error = error
+        response._parameters = parameters
+        return response
 
     def output_tensors(self) -> List[Tensor]:
         return self._output_tensors
@@ -65,15 +73,22 @@ class InferenceResponse:
         return self._error
 
     def parameters(self) -> str:
-        """JSON text, empty when there are none."""
-        return "" if self._parameters is None else json.dumps(self._parameters)
+        """JSON text."""
+        return self._parameters
 
 
-def check_parameters(parameters: Optional[Dict[str, Any]]) -> None:
-    for name, value in (parameters or {}).items():
+def parameters_text(parameters: Optional[Dict[str, Any]]) -> str:
+    """The parameters that a model gives, checked, as JSON text."""
+    if parameters is None:
+        return "{}"
+    if not isinstance(parameters, dict):
+        # The name of the C++ type is what Triton says.
+        raise TritonModelException("Expect N8pybind114dictE, got %s" % type(parameters))
+    for name, value in parameters.items():
         if not isinstance(name, str):
             raise TritonModelException("Expect parameters keys to have type str, found type %s" % type(name))
         if not isinstance(value, (bool, int, str)):
             raise TritonModelException(
                 "Expect parameters values to have type bool/int/str, found type %s" % type(value)
             )
+    return json.dumps(parameters)

@@ -9,6 +9,7 @@ import json
 import struct
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from nereid_host.call_frame import typed_parameters
 from nereid_host.protocol import FRAME_PART, FRAME_RESPONSE, align_up, encode_head
 
 _RESULT_ERROR = 0
@@ -91,13 +92,5 @@ def _encode_output(output: Output, offset: int) -> bytes:
 def _encode_parameters(parameters: Optional[Dict[str, Any]]) -> bytes:
     if not parameters:
         return struct.pack("<I", 0)
-    text = json.dumps({name: _typed(value) for name, value in parameters.items()}).encode()
+    text = json.dumps(typed_parameters(parameters.items())).encode()
     return struct.pack("<I", len(text)) + text
-
-
-def _typed(value: Any) -> Dict[str, Any]:
-    if isinstance(value, bool):
-        return {"bool": value}
-    if isinstance(value, int):
-        return {"int64": str(value)}
-    return {"string": value}

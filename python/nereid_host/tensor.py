@@ -1,14 +1,14 @@
 """Tensor, and what numpy and Triton call the same datatype. Models use it through triton_python_backend_utils."""
 import struct
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
+from nereid_host.dlpack import CPU_DEVICE, TYPE_BF16, export_dlpack, import_dlpack
 from nereid_host.model_exception import TritonModelException
 
 # DataType of model_config.proto, which is TRITONSERVER_DataType up to the name of 13.
 TYPE_BYTES = 13
-TYPE_BF16 = 14
 
 DATATYPE_NUMBERS: Dict[str, int] = {
     "TYPE_BOOL": 1,
@@ -135,6 +135,26 @@ class Tensor:
 
     def is_cpu(self) -> bool:
         return True
+
+    def to_dlpack(self) -> Any:
+        if self._datatype == TYPE_BYTES:
+            raise TritonModelException("DLPack does not have support for string tensors.")
+        return export_dlpack(self.to_bytes(), self._datatype, self._shape)
+
+    @staticmethod
+    def from_dlpack(name: str, tensor: Any) -> "Tensor":
+        """`tensor` is a DLPack capsule, or an array of any library that gives one. Its memory is used, not copied."""
+        if name == "":
+            raise TritonModelException("Tensor name cannot be an empty string.")
+        imported = import_dlpack(tensor)
+        return Tensor.received(name, imported.datatype, imported.shape, imported.data)
+
+    def __dlpack__(self, stream: Any = None, **_options: Any) -> Any:
+        # Newer consumers say more (max_version, dl_device, copy), all of which may be ignored for CPU memory.
+        return self.to_dlpack()
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        return CPU_DEVICE
 
     def to_bytes(self) -> Any:
         """What goes on the wire: bytes or an array of bytes, not copied where that can be avoided."""

@@ -3,7 +3,9 @@
 // any other backend, and throws StatusError for what the user should read.
 
 import type { ModelConfig } from '../domain/model-config.ts';
-import type { StatusError } from '../domain/status.ts';
+import type { Parameters } from '../domain/request.ts';
+import { type StatusCode, StatusError } from '../domain/status.ts';
+import type { ServerCalls } from './server-calls.ts';
 
 export interface Backend {
   readonly name: string;
@@ -42,8 +44,11 @@ export interface BackendModel {
   readonly config: ModelConfig;
   /** True: requests come with their `info`. */
   readonly isRequestInfoWanted?: boolean;
-  /** Called once, with the config the server has normalised and validated. */
-  start(config: ModelConfig): Promise<BackendInstance>;
+  /**
+   * Called once, with the config the server has normalised and validated, and with what the model may ask of the server
+   * while it runs. Tests start an instance without a server.
+   */
+  start(config: ModelConfig, calls?: ServerCalls): Promise<BackendInstance>;
 }
 
 /**
@@ -86,14 +91,28 @@ export interface ExecuteOutput {
 /** The result of a request that is answered through its sender, during the execution or after it. */
 export const BY_SENDER = Symbol('answered by its sender');
 
-export type ExecuteResult = readonly ExecuteOutput[] | StatusError | typeof BY_SENDER;
+/** The outputs of one response, with its parameters where the model has set some. */
+export type ExecuteOutputs = readonly ExecuteOutput[] & { readonly parameters?: Parameters | undefined };
 
-/** Answers one request any number of times, as decoupled models do. The bytes may be reused when `send` returns. */
+/** An error of the model itself, which statistics count as an execution. Any other StatusError says: not executed. */
+export class ExecuteError extends StatusError {
+  /** `failed`: the execution broke. `answered`: the error is the model's answer, which Triton counts as a success. */
+  readonly kind: 'failed' | 'answered';
+
+  constructor(code: StatusCode, message: string, kind: 'failed' | 'answered') {
+    super(code, message);
+    this.kind = kind;
+  }
+}
+
+export type ExecuteResult = ExecuteOutputs | StatusError | typeof BY_SENDER;
+
+/** Answers one request any number of times, as decoupled models do. The bytes must not change after `send`. */
 export interface ResponseSender {
   readonly isCancelled: boolean;
   /** The client reads too slowly; resolves when it has caught up or gone. */
   whenRoom(): Promise<void>;
-  send(response: readonly ExecuteOutput[] | StatusError, isFinal: boolean): void;
+  send(response: ExecuteOutputs | StatusError, isFinal: boolean): void;
   /** The end without another response. */
   finish(): void;
 }
@@ -116,5 +135,7 @@ export interface BackendInstance {
   ): ExecuteReply | Promise<ExecuteReply>;
   /** The requests of this batch are no longer wanted; the backend may stop early and fail them CANCELLED. */
   cancel(batchId: number): void;
-  close(): void;
+  /** Nobody waits for this one request any more, whether its batch runs or its sender is still open. */
+  cancelRequest?(batchId: number, request: number): void;
+  close(): void | Promise<void>;
 }

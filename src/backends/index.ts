@@ -8,18 +8,19 @@ const BACKENDS: Readonly<Record<string, () => Promise<Backend>>> = {
   onnxruntime: async () => (await import('./onnxruntime/onnxruntime-backend.ts')).onnxruntimeBackend,
   identity: async () => (await import('./identity/identity-backend.ts')).identityBackend,
   repeat: async () => (await import('./repeat/repeat-backend.ts')).repeatBackend,
+  node: async () => (await import('./node/node-backend.ts')).nodeBackend,
   square: async () => (await import('./square/square-backend.ts')).squareBackend,
 };
 
-const PYTHON_BACKENDS: readonly string[] = ['python'];
+/** Beside models in Python those of frameworks, which python/nereid_host/adapters opens. */
+const PYTHON_BACKENDS: readonly string[] = ['python', 'pytorch', 'tensorflow', 'openvino', 'tensorrt'];
 
 export const BACKEND_NAMES: readonly string[] = [...Object.keys(BACKENDS), ...PYTHON_BACKENDS];
 
-/** Throws a StatusError when no backend of that name exists. */
-export function hostLanguageOf(name: string): 'node' | 'python' {
+/** Undefined when it is not one of ours; then the backend directory may hold a Python-based one. */
+export function hostLanguageOf(name: string): 'node' | 'python' | undefined {
   if (Object.hasOwn(BACKENDS, name)) return 'node';
-  if (PYTHON_BACKENDS.includes(name)) return 'python';
-  throw unknownBackend(name);
+  return PYTHON_BACKENDS.includes(name) ? 'python' : undefined;
 }
 
 /** A backend of the node host. */
@@ -29,7 +30,7 @@ export function findBackend(name: string): Promise<Backend> {
   return load();
 }
 
-function unknownBackend(name: string): Error {
+export function unknownBackend(name: string): Error {
   return invalidArgument(
     `unable to find backend library for backend '${name}', try specifying runtime on the model configuration.`,
   );

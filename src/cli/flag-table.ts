@@ -108,7 +108,12 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
   {
     title: 'Backend, repository agent, response cache',
     flags: [
-      row('backend-directory', 'string', '/opt/tritonserver/backends', 'Where backends lie.', NO_PLUGINS),
+      row(
+        'backend-directory',
+        'string',
+        '/opt/tritonserver/backends',
+        'Where Python-based backends lie: <name>/model.py serves the models with that backend.',
+      ),
       row('backend-config', 'string', '', 'Setting of one backend, or, without a name, of all.', SETTING),
       row('repoagent-directory', 'string', '/opt/tritonserver/repoagents', 'Where agents lie.', NO_PLUGINS),
       row('cache-config', 'string', '', 'Setting of a response cache: local,size=<bytes>.', {

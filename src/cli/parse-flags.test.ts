@@ -112,8 +112,16 @@ test('repeatable flags add up', () => {
   );
   assert.deepEqual(options.repository.paths, ['/more', '/models']);
   assert.deepEqual(options.repository.loadModels, ['a', 'b']);
-  assert.deepEqual(backendConfigOf(options, 'onnxruntime'), { intra: '2', 'default-max-batch-size': '4' });
-  assert.deepEqual(backendConfigOf(options, 'python'), { 'default-max-batch-size': '8' });
+  const directory = { 'backend-directory': '/opt/tritonserver/backends' };
+  assert.deepEqual(backendConfigOf(options, 'onnxruntime'), {
+    ...directory,
+    intra: '2',
+    'default-max-batch-size': '4',
+  });
+  assert.deepEqual(backendConfigOf(options, 'python'), { ...directory, 'default-max-batch-size': '8' });
+  assert.deepEqual(backendConfigOf(parse('--backend-directory=/backends'), 'python'), {
+    'backend-directory': '/backends',
+  });
 });
 
 test('poll seconds count in poll mode only', () => {

@@ -42,9 +42,7 @@ export function parseFlags(argv: readonly string[]): ServerOptions {
     metrics: metricsOptions(values, http),
     log: logSettings(values),
     trace: traceOptions(values),
-    backendConfigs: groupSettings(
-      values.texts('backend-config').map((text) => parseSetting('backend-config', text, 'backend')),
-    ),
+    backendConfigs: backendConfigs(values),
     cacheConfigs: cacheConfigs(values),
     rateLimit: {
       isExecutionCount: values.text('rate-limit').toLowerCase() === 'execution_count',
@@ -58,6 +56,15 @@ export function parseFlags(argv: readonly string[]): ServerOptions {
   checkPorts(options);
   checkRepository(options.repository);
   return options;
+}
+
+/** As in Triton the backend directory is a setting for all backends. */
+function backendConfigs(values: FlagValues): ServerOptions['backendConfigs'] {
+  const directory = { name: '', key: 'backend-directory', value: values.text('backend-directory') };
+  const settings = values
+    .texts('backend-config')
+    .map((text) => parseSetting('backend-config', text, 'backend'));
+  return groupSettings([directory, ...settings]);
 }
 
 function repositoryOptions(values: FlagValues): RepositoryOptions {

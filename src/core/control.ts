@@ -7,7 +7,7 @@ import type { Logger } from '../lib/logger.ts';
 import { Semaphore } from '../lib/semaphore.ts';
 import { type LoadEnvironment, loadVersion } from './model/load-version.ts';
 import type { Model } from './model/model.ts';
-import { type Catalog, type IndexRow, UNLOADED_REASON } from './repository/catalog.ts';
+import { type Catalog, type IndexRow, UNLOADED_REASON, type VersionRecord } from './repository/catalog.ts';
 import type { OverrideDirectory } from './repository/file-override.ts';
 import {
   checkModelName,
@@ -38,6 +38,13 @@ export interface ControlOptions {
 interface Loaded {
   readonly fingerprint: string;
   readonly override: OverrideDirectory | undefined;
+}
+
+/** A model whose instances keep dying is loaded, and yet it serves nobody. */
+function shownState(record: VersionRecord): Pick<IndexRow, 'state' | 'reason'> {
+  const failure = record.state === 'READY' ? record.model?.failure : undefined;
+  if (failure === undefined) return { state: record.state, reason: record.reason };
+  return { state: 'UNAVAILABLE', reason: failure.describe() };
 }
 
 const NO_OVERRIDE: LoadOverride = { configJson: undefined, files: [] };
@@ -116,7 +123,7 @@ export class ModelControl {
     if (!this.#catalog.has(name)) return [{ name, version: undefined, state: undefined, reason: '' }];
     return [...this.#catalog.records(name)]
       .sort(([a], [b]) => a - b)
-      .map(([version, record]) => ({ name, version, state: record.state, reason: record.reason }));
+      .map(([version, record]) => ({ name, version, ...shownState(record) }));
   }
 
   #requireExplicit(): void {

@@ -19,18 +19,26 @@ export interface CallTensor {
 /** As in response parameters: int64 as decimal text. */
 export type CallParameter = { int64: string } | { double: number } | { bool: boolean } | { string: string };
 
+/** A request as the host knows it. */
+export interface ParentRequest {
+  readonly batchId: number;
+  readonly request: number;
+}
+
 export interface InferCallMessage {
   readonly kind: 'infer';
-  /** The request during whose execution the call is made; its cancellation cancels the call. */
-  readonly parent?: { readonly batchId: number; readonly request: number };
+  /** The request during whose execution the call is made, or all of its batch; when they are cancelled, so is the call. */
+  readonly parent?: ParentRequest | readonly ParentRequest[];
   readonly model: string;
   /** -1 for the newest. */
   readonly version: number;
   readonly id: string;
-  readonly correlationId: number | string;
+  /** An integer that a JSON number does not hold exactly comes as decimal text in `uint64`. */
+  readonly correlationId: number | string | { readonly uint64: string };
   readonly flags: number;
   readonly priority: number;
-  readonly timeoutUs: number;
+  /** Decimal text where a JSON number is not exact. */
+  readonly timeoutUs: number | string;
   readonly parameters: Readonly<Record<string, CallParameter>>;
   /** Empty: all. */
   readonly requestedOutputs: readonly string[];
@@ -70,10 +78,12 @@ export interface MetricCallMessage {
   readonly labels: Readonly<Record<string, string>>;
   /** Upper bounds of a histogram. */
   readonly buckets: readonly number[];
-  readonly action: 'create' | 'increment' | 'set' | 'observe' | 'value' | 'delete';
+  /** `declare` only checks that the family can be what the host says it is. */
+  readonly action: 'declare' | 'create' | 'increment' | 'set' | 'observe' | 'value' | 'delete';
   readonly value: number;
 }
 
+/** A callId of 0 wants no result. */
 export type CallMessage = { readonly callId: number } & (
   | InferCallMessage
   | LoadCallMessage

@@ -5,8 +5,10 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import type { Backend, BackendInstance, BackendModel, ExecuteBatch, ExecuteReply } from '../backend/sdk.ts';
 import { StatusError, unavailable } from '../domain/status.ts';
+import type { ResultMessage } from './call-frame.ts';
 import { decodeExecuteFrame } from './execute-frame.ts';
 import { type Frame, FrameReader } from './frame-reader.ts';
+import { HostCallsClient } from './host-calls-client.ts';
 import {
   type CancelMessage,
   encodeControlFrame,
@@ -21,6 +23,7 @@ import {
   FRAME_LOG,
   FRAME_PING,
   FRAME_PONG,
+  FRAME_RESULT,
   FRAME_START,
   FRAME_STARTED,
   FRAME_STOP,
@@ -50,6 +53,7 @@ class HostLoop {
   readonly #options: HostOptions;
   readonly #socket: Socket;
   readonly #senders: RequestSenders;
+  readonly #calls: HostCallsClient;
   readonly #waiting: ExecuteBatch[] = [];
   /** By batch that waits or runs: the requests nobody waits for any more. */
   readonly #cancelled = new Map<number, Set<number>>();
@@ -61,6 +65,7 @@ class HostLoop {
   constructor(options: HostOptions) {
     this.#options = options;
     this.#socket = options.socket;
+    this.#calls = new HostCallsClient((parts) => this.#write(parts));
     this.#senders = new RequestSenders({
       write: (parts) => this.#write(parts),
       whenDrained: () => {
@@ -110,11 +115,17 @@ class HostLoop {
         this.#senders.setPaused(batchId, request, isPaused);
         return;
       }
+      case FRAME_RESULT:
+        this.#calls.onResult(
+          JSON.parse(frame.header.toString()) as ResultMessage,
+          frame.payload[0] ?? EMPTY_PAYLOAD,
+        );
+        return;
       case FRAME_PING:
         this.#send(FRAME_PONG);
         return;
       case FRAME_STOP:
-        this.#stop();
+        void this.#stop();
         return;
       default:
         this.#log({ level: 'warning', message: `host protocol: unknown frame type ${frame.type} ignored` });
@@ -144,7 +155,7 @@ class HostLoop {
   async #start(message: StartMessage): Promise<void> {
     try {
       if (this.#model === undefined) throw unavailable('host protocol: START before LOAD');
-      this.#instance = await this.#model.start(message.config);
+      this.#instance = await this.#model.start(message.config, this.#calls);
       this.#send(FRAME_STARTED);
     } catch (thrown) {
       this.#fail(thrown);
@@ -159,6 +170,7 @@ class HostLoop {
   /** A batch is stopped when nobody waits for any of its requests; a sender is told at once. */
   #cancel({ batchId, request }: CancelMessage): void {
     this.#senders.cancel(batchId, request);
+    this.#instance?.cancelRequest?.(batchId, request);
     const isRunning = this.#running?.id === batchId;
     const batch = isRunning ? this.#running : this.#waiting.find((waiting) => waiting.id === batchId);
     if (batch === undefined) return;
@@ -183,12 +195,16 @@ class HostLoop {
 
   #execute(batch: ExecuteBatch): ExecuteReply | Promise<ExecuteReply> {
     const { id, requests } = batch;
-    if (this.#cancelled.get(id)?.size === requests.length) {
+    const cancelled = this.#cancelled.get(id);
+    if (cancelled?.size === requests.length) {
       return failedReply(requests.length, new StatusError('CANCELLED', ''));
     }
     try {
       if (this.#instance === undefined) throw unavailable('host protocol: EXECUTE before START');
-      return this.#instance.execute(batch, (request) => this.#senders.of(id, request));
+      const reply = this.#instance.execute(batch, (request) => this.#senders.of(id, request));
+      // What was cancelled while the batch waited, the backend has not heard of.
+      for (const request of cancelled ?? []) this.#instance.cancelRequest?.(id, request);
+      return reply;
     } catch (thrown) {
       return failedReply(requests.length, StatusError.from(thrown));
     }
@@ -225,8 +241,12 @@ class HostLoop {
     return false;
   }
 
-  #stop(): void {
-    this.#instance?.close();
+  async #stop(): Promise<void> {
+    try {
+      await this.#instance?.close();
+    } catch (thrown) {
+      this.#log({ level: 'error', message: StatusError.from(thrown).message });
+    }
     this.#instance = undefined;
     this.#socket.end(() => this.#options.exit(0));
   }

@@ -3,13 +3,14 @@
 // process ends.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import type { Duplex, Readable } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import type { LogLevel } from '../backend/sdk.ts';
 import { HOST_HELLO_MS_MAX, HOST_LOAD_MS_MAX, HOST_STOP_MS_MAX } from '../domain/limits.ts';
 import type { ModelConfig } from '../domain/model-config.ts';
 import { StatusError, unavailable } from '../domain/status.ts';
 import type { CallCancelMessage, CallFlowMessage, CallMessage } from './call-frame.ts';
 import { type Frame, FrameReader } from './frame-reader.ts';
+import { HostOutput } from './host-output.ts';
 import { decodePartFrame, type ReceivedPart } from './part-frame.ts';
 import {
   encodeControlFrame,
@@ -43,6 +44,21 @@ export interface HostCommand {
   readonly file: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** An execution that takes longer ends the host; undefined: no limit. */
+  readonly executeMsMax?: number | undefined;
+  /** Adds to an error of the host what a user can do about it. */
+  explain?(error: StatusError): StatusError;
+}
+
+/** The model that a host is wanted for, as far as the command depends on it. */
+export interface HostedModel {
+  readonly config: ModelConfig;
+  readonly version: number;
+  readonly modelDirectory: string;
+  /** Settings of the Python backend, those for all backends included. */
+  readonly pythonSettings: Readonly<Record<string, string>>;
+  /** Tells what takes long, such as the making of an environment. */
+  log(message: string): void;
 }
 
 export interface HostEvents {
@@ -63,15 +79,19 @@ interface Waiting {
   reject(error: StatusError): void;
 }
 
-/** What a dying process printed last often is the reason. */
-const STDERR_TAIL_CHARS = 400;
+/**
+ * After the end of the process its last frames and prints are still read. Children of a model may hold its standard
+ * output open; they are not waited for.
+ */
+const LAST_READ_MS_MAX = 100;
 
 export class HostProcess {
   readonly #child: ChildProcess;
   readonly #socket: Duplex;
   readonly #events: HostEvents;
+  readonly #command: HostCommand;
+  readonly #output: HostOutput;
   #waiting: Waiting | undefined;
-  #stderrTail = '';
   #exitReason: string | undefined;
   #killReason: string | undefined;
   #onEnded: (() => void) | undefined;
@@ -79,10 +99,16 @@ export class HostProcess {
   /** Milliseconds of performance.now() when the last frame came. */
   lastHeardMs = performance.now();
 
-  private constructor(child: ChildProcess, events: HostEvents) {
+  private constructor(child: ChildProcess, command: HostCommand, events: HostEvents) {
     this.#child = child;
+    this.#command = command;
     this.#events = events;
     this.#socket = child.stdio[3] as Duplex;
+    this.#output = new HostOutput({
+      stdout: child.stdout!,
+      stderr: child.stderr!,
+      onLine: (level, line) => events.onLog(level, line),
+    });
   }
 
   /** Spawns the process and waits for its hello. */
@@ -92,7 +118,7 @@ export class HostProcess {
       env: { ...process.env, ...command.env },
       windowsHide: true,
     });
-    const host = new HostProcess(child, events);
+    const host = new HostProcess(child, command, events);
     host.#attach();
     const header = await host.#expect(FRAME_HELLO, HOST_HELLO_MS_MAX, 'say hello');
     const hello = JSON.parse(header.toString()) as HelloMessage;
@@ -174,26 +200,17 @@ export class HostProcess {
     });
     // Write errors always come with the end of the process, which tells the reason.
     this.#socket.on('error', () => {});
-    this.#forwardLines(this.#child.stdout!, 'info');
-    this.#forwardLines(this.#child.stderr!, 'warning');
     this.#child.on('error', (error) => this.#ended(`could not be started: ${error.message}`));
     this.#child.on('exit', (code, signal) => {
       const how = signal === null ? `exited with code ${code}` : `was ended by signal ${signal}`;
-      this.#ended(this.#killReason === undefined ? how : `${this.#killReason} (${how})`);
+      const reason = this.#killReason === undefined ? how : `${this.#killReason} (${how})`;
+      const timer = setTimeout(() => this.#ended(reason), LAST_READ_MS_MAX);
+      this.#child.on('close', () => {
+        clearTimeout(timer);
+        this.#ended(reason);
+      });
+      this.#output.end();
     });
-  }
-
-  /** What native code or a model prints goes to the log, line by line. */
-  #forwardLines(stream: Readable, level: LogLevel): void {
-    let rest = '';
-    stream.setEncoding('utf8');
-    stream.on('data', (text: string) => {
-      this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARS);
-      const lines = (rest + text).split('\n');
-      rest = lines.pop()!.slice(-16_384);
-      for (const line of lines) if (line.trim() !== '') this.#events.onLog(level, line);
-    });
-    stream.on('error', () => {});
   }
 
   #onFrame(frame: Frame): void {
@@ -221,7 +238,8 @@ export class HostProcess {
       }
       case FRAME_FAILED: {
         const failed = JSON.parse(frame.header.toString()) as FailedMessage;
-        this.#settle()?.reject(new StatusError(failed.code, failed.message));
+        const error = new StatusError(failed.code, failed.message);
+        this.#settle()?.reject(this.#command.explain?.(error) ?? error);
         return;
       }
       default:
@@ -262,12 +280,11 @@ export class HostProcess {
     if (this.#exitReason !== undefined) return;
     this.#exitReason = reason;
     this.#socket.destroy();
-    const tail = this.#stderrTail.trim();
-    const waiting = this.#settle();
-    waiting?.reject(
-      new StatusError('INTERNAL', `host process ${reason}${tail === '' ? '' : `; it printed: ${tail}`}`),
-    );
+    const lastWords = this.#output.lastWords();
+    this.#output.close();
+    const full = lastWords === '' ? reason : `${reason}; it printed: ${lastWords}`;
+    this.#settle()?.reject(new StatusError('INTERNAL', `host process ${full}`));
     this.#onEnded?.();
-    this.#events.onExit(reason);
+    this.#events.onExit(full);
   }
 }

@@ -21,6 +21,7 @@ import { StatusError } from '../domain/status.ts';
 import type { TensorBytes } from '../domain/tensor.ts';
 import { type CallMessage, encodeCallFrame, type ResultMessage } from './call-frame.ts';
 import { encodeExecuteFrame, type SentRequest } from './execute-frame.ts';
+import { ExecuteWatch } from './execute-watch.ts';
 import { type HostCommand, HostProcess } from './host-process.ts';
 import type { ReceivedPart } from './part-frame.ts';
 import { FRAME_RESULT, type LoadMessage } from './protocol.ts';
@@ -64,12 +65,14 @@ export class Instance {
   readonly #options: InstanceOptions;
   readonly #events: InstanceEvents;
   readonly #inFlight = new Set<number>();
+  readonly #watch: ExecuteWatch | undefined;
   #state: InstanceState = 'starting';
   #host: HostProcess | undefined;
   #config: ModelConfig | undefined;
   #warmup: readonly WarmupBatch[] = [];
   #onWarmupReply: ((reply: ReceivedReply | StatusError) => void) | undefined;
   #isRequestInfoWanted = false;
+  #launchCount = 0;
   #failedStarts = 0;
   #readySinceMs = 0;
   #pingedAtMs = 0;
@@ -82,6 +85,8 @@ export class Instance {
     this.#options = options;
     this.#events = options.events;
     this.name = options.load.placement.name;
+    const msMax = options.command.executeMsMax;
+    if (msMax !== undefined) this.#watch = new ExecuteWatch({ msMax, onLate: () => this.#onLate(msMax) });
   }
 
   get state(): InstanceState {
@@ -131,6 +136,7 @@ export class Instance {
   execute(batchId: number, requests: readonly SentRequest[]): void {
     const frame = encodeExecuteFrame(batchId, requests);
     this.#inFlight.add(batchId);
+    this.#watch?.begin();
     this.#host!.send(frame);
   }
 
@@ -166,6 +172,7 @@ export class Instance {
   }
 
   #launch(): Promise<HostProcess> {
+    const launch = ++this.#launchCount;
     return HostProcess.launch(this.#options.command, {
       onReply: (reply) => this.#onReply(reply),
       onPart: (part) => this.#onPart(part),
@@ -173,11 +180,15 @@ export class Instance {
       onCallCancel: ({ callId }) => this.#events.onCallCancel(this, callId),
       onCallFlow: ({ callId, isPaused }) => this.#events.onCallFlow(this, callId, isPaused),
       onLog: (level, message) => this.#events.onLog(this, level, message),
-      onExit: (reason) => this.#onExit(reason),
+      onExit: (reason) => {
+        // The end of a host that has a successor is no news.
+        if (launch === this.#launchCount) this.#onExit(reason);
+      },
     });
   }
 
   #onReply(reply: ReceivedReply): void {
+    this.#watch?.end();
     if (reply.batchId === WARMUP_BATCH_ID) {
       this.#onWarmupReply?.(reply);
       return;
@@ -216,22 +227,35 @@ export class Instance {
     host.ping();
   }
 
+  #onLate(msMax: number): void {
+    this.#host?.kill(`did not finish an execution within ${msMax / 1000} s (execute-timeout-secs)`);
+  }
+
   #onExit(reason: string): void {
     clearInterval(this.#pingTimer);
+    this.#watch?.reset();
     const error = new StatusError(
       'UNAVAILABLE',
       `instance '${this.name}' of model '${this.#options.load.modelName}' ended unexpectedly: host process ${reason}`,
     );
-    this.#lastError = error;
     this.#onWarmupReply?.(error);
     const wasReady = this.#state === 'ready';
-    if (wasReady) this.#state = 'restarting';
+    if (wasReady) {
+      if (performance.now() - this.#readySinceMs > RESTART_RESET_MS) this.#failedStarts = 0;
+      this.#state = this.#stateAfterEnd();
+      this.#lastError = error;
+    }
     this.#loseBatches(error);
+    // A host that ended on its way has failed the load or restart it belongs to, which tells the reason.
     if (!wasReady) return;
     this.#events.onLog(this, 'error', error.message);
     this.#events.onStateChange(this);
-    if (performance.now() - this.#readySinceMs > RESTART_RESET_MS) this.#failedStarts = 0;
     this.#scheduleRestart();
+  }
+
+  /** Requests wait for a host that comes back soon, not for one that has died again and again. */
+  #stateAfterEnd(): InstanceState {
+    return this.#failedStarts >= RESTART_ATTEMPTS_MAX ? 'failed' : 'restarting';
   }
 
   #loseBatches(error: StatusError): void {
@@ -268,7 +292,7 @@ export class Instance {
     this.#lastError = error;
     this.#host?.kill('could not be restarted');
     this.#events.onLog(this, 'error', `instance '${this.name}' could not be restarted: ${error.message}`);
-    if (this.#failedStarts >= RESTART_ATTEMPTS_MAX) this.#state = 'failed';
+    this.#state = this.#stateAfterEnd();
     this.#events.onStateChange(this);
     this.#scheduleRestart();
   }
@@ -277,6 +301,7 @@ export class Instance {
     for (const batch of this.#warmup) {
       const reply = await new Promise<ReceivedReply | StatusError>((resolve) => {
         this.#onWarmupReply = resolve;
+        this.#watch?.begin();
         this.#host!.send(encodeExecuteFrame(WARMUP_BATCH_ID, batch.requests));
       });
       this.#onWarmupReply = undefined;

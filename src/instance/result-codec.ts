@@ -4,12 +4,12 @@
 //   u8 0 │ u8 status code │ u8 kind of error │ u32 bytes │ message
 //   u8 2 │ answered by PART frames; in a PART: no content
 
-import { BY_SENDER, type ExecuteOutput, type ExecuteResult } from '../backend/sdk.ts';
+import { BY_SENDER, ExecuteError, type ExecuteOutput, type ExecuteResult } from '../backend/sdk.ts';
 import { DATA_TYPES, type DataType } from '../domain/datatype.ts';
-import type { ParameterValue } from '../domain/request.ts';
+import type { Parameters, ParameterValue } from '../domain/request.ts';
 import { STATUS_CODES, type StatusCode, StatusError } from '../domain/status.ts';
 import type { TensorBytes } from '../domain/tensor.ts';
-import { type CallParameter, fromCallParameters } from './call-frame.ts';
+import { type CallParameter, fromCallParameters, toCallParameters } from './call-frame.ts';
 import { type HeaderCursor, rangeBytesOf, readRange, writeRange } from './tensor-range.ts';
 
 export { BY_SENDER };
@@ -58,7 +58,9 @@ export function resultBytesOf(result: ExecuteResult): number {
   if (result instanceof StatusError) return 7 + Buffer.byteLength(result.message);
   let bytes = 7;
   for (const output of result) bytes += rangeBytesOf(output.shape) + 1;
-  return bytes;
+  return result.parameters === undefined
+    ? bytes
+    : bytes + Buffer.byteLength(parameterText(result.parameters));
 }
 
 export function writeResult(head: Buffer, start: number, result: ExecuteResult, plan: PayloadPlan): number {
@@ -67,7 +69,13 @@ export function writeResult(head: Buffer, start: number, result: ExecuteResult, 
   let at = head.writeUInt8(KIND_OUTPUTS, start);
   at = head.writeUInt16LE(result.length, at);
   for (const output of result) at = writeOutput(head, at, output, plan);
-  return head.writeUInt32LE(0, at);
+  if (result.parameters === undefined) return head.writeUInt32LE(0, at);
+  const bytes = head.write(parameterText(result.parameters), at + 4);
+  return head.writeUInt32LE(bytes, at) + bytes;
+}
+
+function parameterText(parameters: Parameters): string {
+  return JSON.stringify(toCallParameters(parameters));
 }
 
 function writeOutput(head: Buffer, start: number, output: ExecuteOutput, plan: PayloadPlan): number {
@@ -81,7 +89,7 @@ function writeOutput(head: Buffer, start: number, output: ExecuteOutput, plan: P
 function writeError(head: Buffer, start: number, error: StatusError): number {
   let at = head.writeUInt8(KIND_ERROR, start);
   at = head.writeUInt8(STATUS_CODES.indexOf(error.code), at);
-  at = head.writeUInt8(ERROR_KINDS.indexOf('not executed'), at);
+  at = head.writeUInt8(ERROR_KINDS.indexOf(error instanceof ExecuteError ? error.kind : 'not executed'), at);
   const bytes = head.write(error.message, at + 4);
   return head.writeUInt32LE(bytes, at) + bytes;
 }

@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 import triton_python_backend_utils as pb_utils
 from nereid_host.answer import DROPPED, Answer, AnswerKey, AnswerLink
-from nereid_host.request import InferenceRequest
+from nereid_host.received_request import ReceivedRequest
 from nereid_host.response_frame import BY_SENDER
 
 KEY = AnswerKey(4, 2)
@@ -29,7 +29,7 @@ class Wire:
         )
 
     def request(self, info=b""):
-        return InferenceRequest([], info, Answer(KEY, self.link, {"B": 1}))
+        return ReceivedRequest([], info, Answer(KEY, self.link, {"B": 1}))
 
 
 def respond(*names):
@@ -147,7 +147,7 @@ class RequestTest(unittest.TestCase):
 
     def test_a_request_without_info(self):
         request = Wire(False).request(b'{"id":"","correlationId":0,"flags":0,"timeoutUs":0,"parameters":{}}')
-        self.assertEqual((request.request_id(), request.correlation_id(), request.parameters()), ("", 0, ""))
+        self.assertEqual((request.request_id(), request.correlation_id(), request.parameters()), ("", 0, "{}"))
 
 
 class ResponseTest(unittest.TestCase):
@@ -163,7 +163,7 @@ class ResponseTest(unittest.TestCase):
 
     def test_parameters(self):
         self.assertEqual(pb_utils.InferenceResponse(parameters={"a": 1}).parameters(), '{"a": 1}')
-        self.assertEqual(pb_utils.InferenceResponse().parameters(), "")
+        self.assertEqual(pb_utils.InferenceResponse().parameters(), "{}")
         with self.assertRaisesRegex(
             pb_utils.TritonModelException,
             "^Expect parameters values to have type bool/int/str, found type <class 'float'>$",

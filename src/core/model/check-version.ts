@@ -3,8 +3,10 @@
 // it returns, no host process is left.
 
 import type { ModelConfig } from '../../domain/model-config.ts';
+import type { HostCommand } from '../../instance/host-process.ts';
 import type { InstancePlacement } from '../../instance/instance.ts';
 import { Instance } from '../../instance/instance.ts';
+import type { LoadMessage } from '../../instance/protocol.ts';
 import type { Labels } from './labels.ts';
 import {
   groupInstances,
@@ -34,13 +36,14 @@ export async function checkVersion(
   environment: CheckEnvironment,
 ): Promise<CheckedVersion> {
   refuseUnsupported(source.config);
-  environment.hostCommandOf(source.config.backend);
+  const command = await commandFor(source, environment);
   const grouped = groupInstances(source.config, environment);
   const placements = placementsOf(grouped, environment);
   const [first, ...others] = onePerDevice(placements);
   const tryPlacement = (placement: InstancePlacement | undefined) => {
     const load = { ...source, config: grouped };
-    const instances = placement === undefined ? [] : [createInstance(load, environment, placement)];
+    const instances =
+      placement === undefined ? [] : [createInstance(command, loadMessageOf(load, environment, placement))];
     return startInstances(grouped, source, instances).finally(() =>
       Promise.all(instances.map((instance) => instance.stop())),
     );
@@ -63,12 +66,14 @@ export async function describeModelFile(
   const asking = { ...environment, isAutoComplete: true };
   let instance: Instance | undefined;
   try {
-    instance = createInstance({ ...source, config: bare }, asking, {
+    const placement = {
       name: `${source.config.name}_0`,
       kind: 'KIND_CPU',
       deviceId: 0,
       threadCount: 1,
-    });
+    } as const;
+    const command = await commandFor(source, environment);
+    instance = createInstance(command, loadMessageOf({ ...source, config: bare }, asking, placement));
     return await instance.load();
   } catch {
     // The load that failed before this one has told the reason.
@@ -85,14 +90,15 @@ function onePerDevice(placements: readonly InstancePlacement[]): InstancePlaceme
   return [...byDevice.values()];
 }
 
-function createInstance(
-  source: VersionSource,
-  environment: CheckEnvironment,
-  placement: InstancePlacement,
-): Instance {
+function commandFor(source: VersionSource, environment: CheckEnvironment): Promise<HostCommand> {
+  const pythonSettings = environment.backendConfigOf('python');
+  return environment.hostCommandOf({ ...source, pythonSettings, log() {} });
+}
+
+function createInstance(command: HostCommand, load: LoadMessage): Instance {
   return new Instance({
-    command: environment.hostCommandOf(source.config.backend),
-    load: loadMessageOf(source, environment, placement),
+    command,
+    load,
     events: {
       onReply() {},
       onPart() {},

@@ -15,6 +15,8 @@ export class HostCallSink implements ResponseSink {
   readonly #callId: number;
   readonly #options: HostCallSinkOptions;
   #isPaused = false;
+  /** The last response said that it is the last; nothing has to follow it. */
+  #isFinalSent = false;
   onRoom: (() => void) | undefined;
 
   constructor(callId: number, options: HostCallSinkOptions) {
@@ -28,12 +30,12 @@ export class HostCallSink implements ResponseSink {
     if (!isPaused) this.onRoom?.();
   }
 
-  send(response: InferResponse): boolean {
+  send(response: InferResponse, isFinal: boolean): boolean {
     const { outputs } = response;
     const offsets = planOffsets(outputs.map(({ byteLength }) => byteLength));
     const message: ResultMessage = {
       callId: this.#callId,
-      isFinal: false,
+      isFinal,
       response: {
         model: response.modelName,
         version: response.modelVersion,
@@ -48,6 +50,7 @@ export class HostCallSink implements ResponseSink {
         })),
       },
     };
+    this.#isFinalSent = isFinal;
     this.#options.sendResult(
       message,
       outputs.map(({ data }) => data),
@@ -55,18 +58,21 @@ export class HostCallSink implements ResponseSink {
     return !this.#isPaused;
   }
 
-  sendError(error: StatusError): boolean {
-    this.#options.sendResult({ callId: this.#callId, isFinal: false, error: errorOf(error) }, []);
+  sendError(error: StatusError, isFinal: boolean): boolean {
+    this.#isFinalSent = isFinal;
+    this.#options.sendResult({ callId: this.#callId, isFinal, error: errorOf(error) }, []);
     return !this.#isPaused;
   }
 
   finish(): void {
-    this.#options.sendResult({ callId: this.#callId, isFinal: true }, []);
+    if (!this.#isFinalSent) this.#options.sendResult({ callId: this.#callId, isFinal: true }, []);
     this.#options.onEnd();
   }
 
   fail(error: StatusError): void {
-    this.#options.sendResult({ callId: this.#callId, isFinal: true, error: errorOf(error) }, []);
+    if (!this.#isFinalSent) {
+      this.#options.sendResult({ callId: this.#callId, isFinal: true, error: errorOf(error) }, []);
+    }
     this.#options.onEnd();
   }
 }

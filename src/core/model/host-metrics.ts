@@ -1,7 +1,7 @@
 // Metrics that a model makes for itself (MetricFamily in a Python model). They stand on the metrics port as long as the
 // model keeps them; equal names and labels of several instances are one series, as in Triton.
 
-import { internal, invalidArgument } from '../../domain/status.ts';
+import { internal, invalidArgument, unsupported } from '../../domain/status.ts';
 import type { MetricCallMessage } from '../../instance/call-frame.ts';
 import type { MetricsRegistry } from '../stats/metrics-registry.ts';
 
@@ -26,6 +26,7 @@ export class HostMetrics {
   /** The value after the action. */
   act(call: MetricCallMessage): number {
     const key = JSON.stringify([call.family.name, call.family.type, Object.entries(call.labels).sort()]);
+    if (call.action === 'declare') return this.#declare(call);
     if (call.action === 'create') return this.#create(key, call);
     const held = this.#held.get(key);
     if (held === undefined) throw internal(`metric family '${call.family.name}' has no such metric`);
@@ -38,6 +39,12 @@ export class HostMetrics {
     this.#held.clear();
   }
 
+  /** A family without metrics is not shown; obtaining one and giving it back only checks name and type. */
+  #declare(call: MetricCallMessage): number {
+    this.#obtain({ ...call, labels: {}, buckets: [] }).release();
+    return 0;
+  }
+
   #create(key: string, call: MetricCallMessage): number {
     const held = this.#held.get(key);
     if (held !== undefined) held.count++;
@@ -47,12 +54,15 @@ export class HostMetrics {
 
   #obtain({ family, labels, buckets }: MetricCallMessage): Series {
     const { name, help, type } = family;
+    if (buckets.some((bound, i) => i > 0 && bound <= buckets[i - 1]!)) {
+      throw invalidArgument('Bucket Boundaries must be strictly sorted');
+    }
     try {
       if (type === 'counter') return this.#registry.counter(name, help, labels);
       if (type === 'gauge') return this.#registry.gauge(name, help, labels);
       return this.#registry.histogram(name, help, labels, buckets);
     } catch (thrown) {
-      throw invalidArgument((thrown as Error).message);
+      throw invalidArgument(prometheusText((thrown as Error).message));
     }
   }
 
@@ -65,15 +75,25 @@ export class HostMetrics {
   }
 }
 
+/** What the registry refuses, in the words of the library that Triton uses. */
+function prometheusText(message: string): string {
+  if (message.endsWith('is no metric name')) return 'Invalid metric name';
+  if (message.endsWith('is no metric label name')) return 'Invalid label name';
+  return 'Family name already exists with different type';
+}
+
 function change({ series }: Series, { action, value, family }: MetricCallMessage): number {
+  const kind = `TRITONSERVER_METRIC_KIND_${family.type.toUpperCase()}`;
   const isAllowed =
-    action === 'value' ||
+    (action === 'value' && family.type !== 'histogram') ||
     (action === 'increment' && family.type !== 'histogram') ||
     (action === 'set' && family.type === 'gauge') ||
     (action === 'observe' && family.type === 'histogram');
-  if (!isAllowed) throw new Error(`${action} is not supported by a ${family.type}`);
+  if (!isAllowed) {
+    throw unsupported(`${kind} does not support ${action.charAt(0).toUpperCase()}${action.slice(1)}`);
+  }
   if (action === 'increment' && family.type === 'counter' && value < 0) {
-    throw invalidArgument('a counter can only grow');
+    throw invalidArgument(`${kind} can only be incremented monotonically by non-negative values.`);
   }
   if (action === 'increment' && 'inc' in series) series.inc(value);
   if (action === 'set' && 'set' in series) series.set(value);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { MetricsConfig } from '../../domain/metrics-config.ts';
 import type { ModelConfig } from '../../domain/model-config.ts';
 import { unsupported } from '../../domain/status.ts';
-import type { HostCommand } from '../../instance/host-process.ts';
+import type { HostCommand, HostedModel } from '../../instance/host-process.ts';
 import { Instance, type InstanceEvents } from '../../instance/instance.ts';
 import type { LoadMessage } from '../../instance/protocol.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -39,8 +39,8 @@ export interface LoadEnvironment {
   /** What models may ask of the server while they run. */
   readonly hostServices: HostServices;
   backendConfigOf(backend: string): Readonly<Record<string, string>>;
-  /** Throws a StatusError when no backend of that name exists. */
-  hostCommandOf(backend: string): HostCommand;
+  /** Throws a StatusError when no backend of that name exists, or the model's environment cannot be made. */
+  hostCommandOf(model: HostedModel): Promise<HostCommand>;
 }
 
 export interface VersionSource {
@@ -52,7 +52,12 @@ export interface VersionSource {
 export async function loadVersion(source: VersionSource, environment: LoadEnvironment): Promise<Model> {
   const startMs = environment.clock.nowMs();
   refuseUnsupported(source.config);
-  const command = environment.hostCommandOf(source.config.backend);
+  const log = environment.logger.child(source.config.backend);
+  const command = await environment.hostCommandOf({
+    ...source,
+    pythonSettings: environment.backendConfigOf('python'),
+    log: (message) => log.info(`${source.config.name}: ${message}`),
+  });
   const grouped = groupInstances(source.config, environment);
   const link = createLink(source, environment);
   const instances = placementsOf(grouped, environment).map(

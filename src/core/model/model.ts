@@ -93,6 +93,12 @@ export class Model implements ModelView, EntryOwner {
     return this.instances.some((instance) => instance.state === 'ready');
   }
 
+  /** Why no instance runs and none could be restarted for a while; undefined when one may come back soon. */
+  get failure(): StatusError | undefined {
+    const isFailed = this.instances.every((instance) => instance.state === 'failed');
+    return isFailed ? this.instances[0]?.lastError : undefined;
+  }
+
   get openCount(): number {
     return this.#batcher.openCount;
   }

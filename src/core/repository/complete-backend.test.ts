@@ -60,6 +60,16 @@ test('the version directory tells the backend, in the order of Triton', () => {
   assert.deepEqual(complete('', [directory('model.plan'), file('model.py')])[1], 'python');
 });
 
+test('a file in JavaScript or TypeScript is a model of the node backend, compiled ones first', () => {
+  assert.deepEqual(complete('backend: "node"'), ['m', 'node', '', 'model.js']);
+  assert.deepEqual(complete('backend: "node"', [file('model.mjs')])[3], 'model.mjs');
+  for (const name of ['model.js', 'model.mjs', 'model.cjs', 'model.ts'])
+    assert.deepEqual(complete('', [file(name)]), ['m', 'node', '', name]);
+  assert.deepEqual(complete('', [file('model.ts'), file('model.js')])[3], 'model.js');
+  assert.deepEqual(complete('', [file('model.js'), file('model.py')])[1], 'python');
+  assert.deepEqual(complete('default_model_filename: "model.ts"')[1], 'node');
+});
+
 test('an ensemble has no backend', () => {
   assert.deepEqual(complete('platform: "ensemble"', []), ['m', '', 'ensemble', '']);
 });

@@ -50,6 +50,11 @@ const FLAVOURS: readonly BackendFlavour[] = [
   },
   { backend: 'pytorch', platform: 'torch_aoti', filename: 'model.pt2', holds: 'file' },
   { backend: 'python', platform: '', filename: 'model.py', holds: 'file', isDefault: true },
+  // Not Triton's. Of several files the first is taken: model.js may be what model.ts was compiled to.
+  { backend: 'node', platform: '', filename: 'model.js', holds: 'file', isDefault: true },
+  { backend: 'node', platform: '', filename: 'model.mjs', holds: 'file' },
+  { backend: 'node', platform: '', filename: 'model.cjs', holds: 'file' },
+  { backend: 'node', platform: '', filename: 'model.ts', holds: 'file' },
 ];
 
 export interface BackendEvidence {

@@ -21,8 +21,13 @@ export interface VersionScan {
   readonly ignored: readonly string[];
 }
 
-/** Directories beside the versions that have a meaning of their own. */
-const RESERVED_DIRECTORIES: ReadonlySet<string> = new Set(['warmup', 'initial_state', 'configs']);
+/** Directories beside the versions that have a meaning of their own; the last for models in JavaScript. */
+const RESERVED_DIRECTORIES: ReadonlySet<string> = new Set([
+  'warmup',
+  'initial_state',
+  'configs',
+  'node_modules',
+]);
 
 export async function scanRepositories(paths: readonly string[]): Promise<RepositoryScan> {
   const found = new Map<string, ModelDirectory[]>();
