@@ -6,6 +6,7 @@ It starts the server in explicit mode, loads models with KIND_GPU, compares thei
 the same GPU, and looks at the memory of the device before, during and after.
 """
 import argparse
+import inspect
 import os
 import socket
 import subprocess
@@ -35,6 +36,11 @@ class Wide(torch.nn.Module):
 
     def forward(self, x):
         return torch.relu(self.layers(x))
+
+
+class Sine(torch.nn.Module):
+    def forward(self, x):
+        return torch.sin(x) * 2 + 1
 
 
 def check(what, got, want):
@@ -67,6 +73,19 @@ def make(folder):
     program = torch.export.export(module, (torch.ones(2, WIDTH),), dynamic_shapes={"x": {0: batch}})
     path = version_of(folder, "program", 'platform: "torch_aoti"\nmax_batch_size: 16\n' + row + ON_GPU % 1)
     torch.export.save(program, os.path.join(path, "model.pt2"))
+    make_compiled(folder)
+
+
+def make_compiled(folder):
+    """What AOT Inductor compiles now, and what torch.compile compiles in the host."""
+    row = tensors_text("input", ("x", "FP32", [4])) + tensors_text("output", ("y", "FP32", [4]))
+    path = version_of(folder, "package", 'platform: "torch_aoti"\n' + row + ON_GPU % 1)
+    program = torch.export.export(Sine().cuda(), (torch.ones(4, device="cuda"),))
+    torch._inductor.aoti_compile_and_package(program, package_path=os.path.join(path, "model.pt2"))
+    runtime = 'backend: "pytorch"\nruntime: "model.py"\nmax_batch_size: 4\n'
+    path = version_of(folder, "class", runtime + row + ON_GPU % 1)
+    with open(os.path.join(path, "model.py"), "w", encoding="utf-8") as file:
+        file.write("import torch\n\n\n" + inspect.getsource(Sine))
 
 
 def direct(folder, x, name="wide"):
@@ -109,6 +128,15 @@ def check_other_forms(client, folder):
     want = direct(folder, half, "halves").view(torch.int16).numpy().view(np.uint16)
     check("BF16", bool(np.array_equal(got, want)), True)
     client.unload("halves")
+    values = torch.rand(1, 4)
+    want = Sine()(values.cuda()).cpu().numpy()
+    client.load("package")
+    got = client.infer("package", {"x": values.numpy()[0]})["y"]
+    check("a package of AOT Inductor", bool(np.allclose(got, want[0], atol=1e-6)), True)
+    client.unload("package")
+    client.load("class")
+    check("a class, compiled", bool(np.allclose(client.infer("class", {"x": values.numpy()})["y"], want, atol=1e-6)), True)
+    client.unload("class")
 
 
 def wait_for_memory(limit_mib):
@@ -133,7 +161,7 @@ def check_memory(client, folder):
     check("the load takes the weights", loaded - before > 1000, True)
     check("the unload gives all back", unloaded - before < 64, True)
     check_other_forms(client, folder)
-    check("so do the others", wait_for_memory(before + 64) - before < 64, True)
+    check("the others gave all back too", wait_for_memory(before + 64) - before < 64, True)
     client.load("wide_twice")
     check("two instances take them twice", used_mib() - before > 2000, True)
     client.unload("wide_twice")
@@ -141,7 +169,7 @@ def check_memory(client, folder):
         client.infer("wide", {"x": np.zeros((1, WIDTH), np.float32)})
         check("an unloaded model", "answers", "refuses")
     except Failed as error:
-        check("an unloaded model refuses", error.status, 400)
+        check("an unloaded model refuses", error.status, 404)
 
 
 def start(options, folder):

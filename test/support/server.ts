@@ -26,6 +26,8 @@ export interface ServerOptions {
   /** Serves gRPC too. */
   readonly isGrpc?: boolean;
   readonly startMsMax?: number;
+  /** Another server with the same flags and the same ready line: the real Triton. Nereid unless told. */
+  readonly program?: { readonly file: string; readonly args: readonly string[] };
 }
 
 export interface ServerExit {
@@ -71,8 +73,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const [http, metrics, grpc] = (await freePorts(3)) as [number, number, number];
   const grpcArgs = ['--grpc-address=127.0.0.1', `--grpc-port=${grpc}`];
   const repositories = typeof options.repository === 'string' ? [options.repository] : options.repository;
+  const program = options.program ?? { file: process.execPath, args: [MAIN] };
   const args = [
-    MAIN,
+    ...program.args,
     ...repositories.map((path) => `--model-repository=${path}`),
     '--http-address=127.0.0.1',
     `--http-port=${http}`,
@@ -81,7 +84,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     ...(options.isGrpc ? grpcArgs : ['--allow-grpc=false']),
     ...(options.args ?? []),
   ];
-  const child = spawn(process.execPath, args, {
+  const child = spawn(program.file, args, {
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -96,7 +99,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     await server.stop('SIGKILL');
     const what =
       exit === null ? `was not ready after ${startMsMax} ms` : `ended with ${exit} before it was ready`;
-    throw new Error(`the server ${what}\n  node ${args.join(' ')}\n${server.logs()}`);
+    throw new Error(`the server ${what}\n  ${program.file} ${args.join(' ')}\n${server.logs()}`);
   }
   return server;
 }

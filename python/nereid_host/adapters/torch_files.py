@@ -50,7 +50,9 @@ def open_package(path: str, config: Dict[str, Any], device: Any) -> Call:
         is_compiled = any("/aotinductor/" in name for name in archive.namelist())
     names = [tensor["name"] for tensor in config["input"]]
     if is_compiled:
-        compiled = torch._inductor.aoti_load_package(path)
+        # The first GPU unless told; older versions cannot be told.
+        options = {"device_index": device.index} if device is not None and device.index else {}
+        compiled = torch._inductor.aoti_load_package(path, **options)
         spec = torch.utils._pytree.treespec_loads(compiled.loader.get_call_spec()[0])
         return _by_place(compiled, spec, names, [], config)
     program = torch.export.load(path)

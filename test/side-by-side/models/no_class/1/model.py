@@ -1,0 +1,6 @@
+"""Has no TritonPythonModel."""
+
+
+class AnotherName:
+    def execute(self, requests):
+        pass

@@ -1,0 +1,6 @@
+"""Has no execute."""
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        pass

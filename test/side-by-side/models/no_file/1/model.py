@@ -1,0 +1,1 @@
+"""Not the file that the config names."""

@@ -1,0 +1,2 @@
+"""A neighbour of other.py."""
+NAME = "beside"
