@@ -3,14 +3,43 @@
 import { readFileSync } from 'node:fs';
 import { createServer as createHttp2Server } from 'node:http2';
 import { createServer } from 'node:net';
+import { encodeMessage } from '../dist/wire/v2-proto/encode-message.js';
 
 const [kind, port, file] = process.argv.slice(2);
+let inferCount = 0;
+
 const answers = new Map(
-  Object.entries(JSON.parse(readFileSync(file, 'utf8'))).map(([path, text]) => [
-    path,
-    Buffer.from(text, 'base64'),
-  ]),
+  Object.entries(JSON.parse(readFileSync(file, 'utf8'))).map(([path, text]) => {
+    const message = Buffer.from(text, 'base64');
+    return [path, path.endsWith('/ModelInfer') ? () => countInfer(message) : () => message];
+  }),
 );
+answers.set('/inference.GRPCInferenceService/ModelStatistics', createStatistics);
+
+function countInfer(message) {
+  inferCount++;
+  return message;
+}
+
+/** perf_analyzer looks for statistics that change. */
+function createStatistics() {
+  const duration = { count: inferCount, ns: inferCount };
+  const inference_stats = Object.fromEntries(
+    ['success', 'queue', 'compute_input', 'compute_infer', 'compute_output'].map((name) => [name, duration]),
+  );
+  const statistics = {
+    name: 'mlp',
+    version: '1',
+    last_inference: Date.now(),
+    inference_count: inferCount,
+    execution_count: inferCount,
+    inference_stats,
+    batch_stats: [],
+    memory_usage: [],
+    response_stats: {},
+  };
+  return encodeMessage('ModelStatisticsResponse', { model_stats: [statistics] });
+}
 
 const START = {
   async own() {
@@ -26,7 +55,7 @@ const START = {
         const path = headers.find(([name]) => name === ':path')[1];
         return {
           onData: (data) => stream.consumed(data.length),
-          onEnd: () => stream.sendAll(head, [framed(answers.get(path))], trailers),
+          onEnd: () => stream.sendAll(head, [framed(answers.get(path)())], trailers),
           onAbort() {},
           onDrain() {},
         };
@@ -46,7 +75,7 @@ const START = {
       stream.on('end', () => {
         stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
         stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
-        stream.end(framed(answers.get(headers[':path'])));
+        stream.end(framed(answers.get(headers[':path'])()));
       });
     });
     server.listen(port, '127.0.0.1');
@@ -70,7 +99,7 @@ const START = {
       ]),
     );
     const handlers = Object.fromEntries(
-      [...answers].map(([path, answer]) => [path, (_call, callback) => callback(null, answer)]),
+      [...answers].map(([path, answer]) => [path, (_call, callback) => callback(null, answer())]),
     );
     server.addService(service, handlers);
     await new Promise((resolve, reject) => {

@@ -1,6 +1,10 @@
 // Every case, in the order in which they are played: what a step leaves behind, the next one finds. Steps that a real
 // Triton never answers come last, each to a model of its own.
-import { type Case, type CaseInput, stepCases, stepRequest, streamCases } from './cases.ts';
+import { type Case, stepCases, stepRequest, streamCases } from './cases.ts';
+import { datatypeCases, tensorCases } from './tensor-cases.ts';
+
+/** Models that others call. */
+export const CALLED = ['counter', 'identity', 'requests'];
 
 /** These are loaded by cases, or never. */
 export const LOADED_LATER = [
@@ -23,86 +27,11 @@ export const LOADED_LATER = [
   'wrong_syntax',
 ];
 
-const DATATYPES: readonly Omit<CaseInput, 'name'>[] = [
-  { datatype: 'BOOL', shape: [3], data: [true, false, true] },
-  { datatype: 'UINT8', shape: [2], data: [0, 255] },
-  { datatype: 'UINT16', shape: [2], data: [0, 65535] },
-  { datatype: 'UINT32', shape: [2], data: [0, 4294967295] },
-  { datatype: 'UINT64', shape: [2], data: [0, 9007199254740991] },
-  { datatype: 'INT8', shape: [2], data: [-128, 127] },
-  { datatype: 'INT16', shape: [2], data: [-32768, 32767] },
-  { datatype: 'INT32', shape: [2], data: [-2147483648, 2147483647] },
-  { datatype: 'INT64', shape: [2], data: [-9007199254740991, 9007199254740991] },
-  { datatype: 'FP32', shape: [3], data: [-0.5, 1e-8, 3] },
-  { datatype: 'FP64', shape: [2], data: [-0.1, 1e300] },
-  { datatype: 'BYTES', shape: [4], data: ['', 'é', '日本', 'a b'] },
-];
-/** What JSON cannot say. */
-const RAW_DATATYPES: readonly Omit<CaseInput, 'name'>[] = [
-  { datatype: 'FP16', shape: [3], hex: '003c00c0007c' },
-  { datatype: 'BF16', shape: [2], hex: '803f00c0' },
-  { datatype: 'UINT64', shape: [1], hex: 'ffffffffffffffff' },
-  { datatype: 'FP32', shape: [3], hex: '0000c07f0000807f000080ff' },
-  { datatype: 'BYTES', shape: [2], hex: '0200000000ff0100000080' },
-];
-
-const inputName = (datatype: string) => `IN_${datatype === 'BYTES' ? 'STRING' : datatype}`;
-
-function datatypeCases(
-  kind: 'http' | 'grpc',
-  inputs: readonly Omit<CaseInput, 'name'>[],
-  what: string,
-): Case[] {
-  return inputs.map((input) => ({
-    id: `datatypes.${kind}.${input.datatype.toLowerCase()}${what}`,
-    exchanges: [
-      { kind, request: { model: 'datatypes', inputs: [{ name: inputName(input.datatype), ...input }] } },
-    ],
-  }));
-}
-
-const datatypes: readonly Case[] = [
-  ...datatypeCases('http', DATATYPES, ''),
-  ...datatypeCases('grpc', DATATYPES, ''),
-  ...datatypeCases('grpc', RAW_DATATYPES, '_raw'),
-  ...datatypeCases(
-    'grpc',
-    [...DATATYPES, ...RAW_DATATYPES.slice(0, 2)].map(({ datatype }) => ({ datatype, shape: [0], hex: '' })),
-    '_empty',
-  ),
-  {
-    id: 'datatypes.http.several',
-    exchanges: [
-      {
-        kind: 'http',
-        request: {
-          model: 'datatypes',
-          inputs: [
-            { name: 'RANK2', datatype: 'INT32', shape: [2, 2], data: [1, 2, 3, 4] },
-            { name: 'IN_FP32', datatype: 'FP32', shape: [1], data: [1] },
-            { name: 'IN_BOOL', datatype: 'BOOL', shape: [1], data: [true] },
-          ],
-        },
-      },
-    ],
-  },
-];
-
-const tensors = [
-  ...stepCases(
-    'tensors',
-    'http',
-    `transposed sliced reversed fortran broadcast read_only empty scalar another_datatype another_shape not_texts
-     fixed_bytes texts_transposed no_texts says is_same_memory refused input_values`,
-  ),
-  ...stepCases('tensors', 'grpc', 'transposed empty scalar another_datatype another_shape texts no_texts'),
-];
-
 const PARAMETERS = { text: 'é', yes: true, no: false, int: -3 };
 const attributes = (more: object) => stepRequest('requests', 'attributes', more);
 
 const requests: readonly Case[] = [
-  ...stepCases('requests', 'http', 'attributes sets_flags release_flags'),
+  ...stepCases('requests', 'http', 'attributes sets_flags release_flags unknown_release_flags'),
   ...[
     { name: 'everything', more: { id: 'r1', outputs: ['SEEN'], parameters: PARAMETERS } },
     { name: 'outputs', more: { outputs: ['MORE', 'SEEN'] } },
@@ -160,10 +89,10 @@ const senders: readonly Case[] = [
   ...stepCases(
     'senders',
     'http',
-    'sends_final sends_then_final sends_from_thread sends_error rules notes same_sender sends_without_final notes',
+    'sends_final sends_then_final sends_from_thread sends_error rules notes same_sender',
   ),
   ...stepCases('senders', 'grpc', 'sends_final sends_error sends_from_thread'),
-].filter(({ id }, index, all) => all.findIndex((other) => other.id === id) === index);
+];
 
 const stream: readonly Case[] = [
   ...streamCases(
@@ -224,13 +153,13 @@ const completion: readonly Case[] = [
     id: 'completion.completed_stream',
     exchanges: [{ kind: 'stream', requests: [stepRequest('complete_decoupled', '')] }],
   },
-  ...['complete_refused', 'complete_nothing', 'complete_dict', 'complete_control'].map(
+  ...['complete_refused', 'complete_nothing', 'complete_dict'].map(
     (model): Case => ({ id: `completion.${model}`, exchanges: [{ kind: 'load', model }] }),
   ),
   ...stepCases(
     'configs',
     'http',
-    'batch_size dynamic_batching inputs outputs transaction_policy by_name types byte_tensors constants names',
+    'batch_size dynamic_batching inputs outputs transaction_policy by_name types type_of_bool byte_tensors constants names',
   ),
 ];
 
@@ -258,16 +187,7 @@ const lifecycle: readonly Case[] = [
       { kind: 'http', request: stepRequest('lifecycle_raises', 'answers') },
     ],
   },
-  ...[
-    'init_raises',
-    'init_model_exception',
-    'init_import',
-    'no_class',
-    'no_execute',
-    'wrong_syntax',
-    'no_file',
-    'wrong_file_name',
-  ].map(
+  ...['init_raises', 'init_model_exception', 'init_import', 'no_class', 'no_execute', 'wrong_syntax'].map(
     (model): Case => ({
       id: `lifecycle.${model}`,
       exchanges: [
@@ -293,8 +213,8 @@ const calls: readonly Case[] = [
     'http',
     `one version no_elements unknown_model wrong_inputs wrong_outputs no_output_names error_of_model
      exception_of_model same_request_twice keeps_values threads event_loop many many_with_error many_again many_of_one
-     many_of_unknown cancelled decoupled_as_one attributes text_correlation_id says by_position refused
-     refused_parameters memory trace_context`,
+     many_of_unknown cancelled decoupled_as_one attributes text_correlation_id says by_position refused negative_correlation_id
+     refused_parameters memory trace_context own_trace`,
   ),
   ...stepCases('bls_coroutine', 'http', 'one gathered unknown many decoupled_as_one'),
 ];
@@ -320,15 +240,15 @@ const server: readonly Case[] = [
     'counts',
     'gauges_up_and_down',
     'same_metric',
-    'same_family',
     'without_labels',
+    'histogram',
     'kinds',
     'refused',
     'deleted_metric',
     'deleted_family',
     'metric_without_family',
   ].map(metricsStep),
-  ...stepCases('control', 'http', 'loads_and_unloads loads_with_files refused'),
+  ...stepCases('control', 'http', 'readiness loads_and_unloads loads_with_files'),
   ...stepCases(
     'dlpack',
     'http',
@@ -337,25 +257,31 @@ const server: readonly Case[] = [
   ),
 ];
 
+/** Steps that Triton answers wrongly, late or never, or that do it harm. */
 const unanswered: readonly Case[] = [
   ...stepCases('senders', 'http', 'sends_and_returns drops_sender'),
   ...stepCases('senders_raise', 'http', 'after_final'),
   ...streamCases('coroutine_stream', 'raises'),
   ...streamCases('stream', 'raises_after_one'),
   ...stepCases('responses', 'http', 'returns_none_in_list returns_nothing'),
+  ...stepCases('senders', 'http', 'sends_without_final'),
+  ...stepCases('control', 'http', 'refused'),
+  metricsStep('same_family'),
+  ...['no_file', 'wrong_file_name'].map(
+    (model): Case => ({ id: `lifecycle.${model}`, exchanges: [{ kind: 'load', model }] }),
+  ),
+  { id: 'completion.complete_control', exchanges: [{ kind: 'load', model: 'complete_control' }] },
+  // The server itself dies.
+  ...stepCases('bls', 'http', 'not_received own_is_cancelled'),
 ];
 
-export const CASES: readonly Case[] = [
-  ...datatypes,
-  ...tensors,
-  ...requests,
-  ...responses,
-  ...senders,
-  ...stream,
-  ...coroutines,
-  ...completion,
-  ...lifecycle,
-  ...calls,
-  ...server,
-  ...unanswered,
+/** Each is played on a server of its own: what a step does to a real Triton must not be seen in another theme. */
+export const GROUPS: readonly (readonly Case[])[] = [
+  [...datatypeCases, ...tensorCases, ...requests, ...responses, ...senders, ...stream, ...coroutines],
+  [...completion, ...lifecycle],
+  calls,
+  server,
+  ...unanswered.map((one) => [one]),
 ];
+
+export const CASES: readonly Case[] = GROUPS.flat();

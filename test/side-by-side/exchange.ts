@@ -5,8 +5,8 @@ import type { RunningServer } from '../support/server.ts';
 import type { Answer, CaseInput, CaseRequest, Exchange } from './cases.ts';
 
 /** Longer than any step takes; what is not answered by then never is. */
-const ANSWER_MS_MAX = 10_000;
-const LOAD_MS_MAX = 60_000;
+const ANSWER_MS_MAX = 8_000;
+const LOAD_MS_MAX = 15_000;
 const LOG_MS_MAX = 1_000;
 /** Triton refreshes its page when it is asked; the model's last words need a moment to reach the server. */
 const METRICS_DELAY_MS = 300;
@@ -139,7 +139,12 @@ export class CaseClient {
     await sleep(METRICS_DELAY_MS);
     const page = await (await fetch(this.#server.metricsUrl)).text();
     const pattern = new RegExp(`^(?:# \\w+ )?${prefix}`);
-    return { lines: page.split('\n').filter((line) => pattern.test(line)) };
+    return {
+      lines: page
+        .split('\n')
+        .filter((line) => pattern.test(line))
+        .sort(),
+    };
   }
 
   async #log(text: string): Promise<Answer> {

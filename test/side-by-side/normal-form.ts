@@ -47,6 +47,13 @@ function cleanText(text: string, repository: string): string {
   return (
     text
       .replaceAll(repository, 'REPOSITORY')
+      .replaceAll(process.env.NEREID_TEST_PYTHON ?? 'python3', 'PYTHON')
+      // Newer interpreters have no frames of comprehensions; those of the module and of the import system tell nothing.
+      .replace(
+        /^ {2}(?:\S*\(\d+\): <listcomp>|<frozen importlib.*|\S*triton_python_backend_utils\.py\(.*)\n/gm,
+        '',
+      )
+      .replaceAll(/ at 0x[0-9a-f]+/g, ' at ADDRESS')
       // Of a traceback's line the file's name and the function; paths and lines differ between interpreters.
       .replace(/^( {2})\S*?([^/\s]+)\(\d+\): /gm, '$1$2(N): ')
       // A log line: the letter of its level, then the file that said it.

@@ -8,6 +8,9 @@ import { join } from 'node:path';
 import { FOLDER, play } from './play.ts';
 import { findTriton } from './triton.ts';
 
-const played = await play(await findTriton(), (id) => console.log(id));
+// A recording that is stopped must not leave a server behind: only an exit ends it.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
+
+const played = await play(await findTriton(), (id, answers) => console.log(id, JSON.stringify(answers)));
 writeFileSync(join(FOLDER, 'recorded.json'), `${JSON.stringify(played, null, 1)}\n`);
 process.exit(0);

@@ -27,11 +27,10 @@ def raised(call, *args, **options):
 
 
 def described(tensor):
-    """All that a tensor says about itself."""
+    """What a tensor says about itself."""
     array = tensor.as_numpy()
     return {
         "name": tensor.name(),
-        "triton_dtype": tensor.triton_dtype(),
         "shape": list(tensor.shape()),
         "is_cpu": tensor.is_cpu(),
         "dtype": str(array.dtype),

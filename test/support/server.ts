@@ -73,6 +73,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const [http, metrics, grpc] = (await freePorts(3)) as [number, number, number];
   const grpcArgs = ['--grpc-address=127.0.0.1', `--grpc-port=${grpc}`];
   const repositories = typeof options.repository === 'string' ? [options.repository] : options.repository;
+  // A Triton that dies leaves its stubs behind, which hold its output open; as a group they are ended together.
+  const isGroup = options.program !== undefined;
   const program = options.program ?? { file: process.execPath, args: [MAIN] };
   const args = [
     ...program.args,
@@ -87,8 +89,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const child = spawn(program.file, args, {
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: isGroup,
   });
-  const server = watch(child, { http, metrics, grpc });
+  const server = watch(child, { http, metrics, grpc }, isGroup);
   const startMsMax = options.startMsMax ?? START_MS_MAX;
   const isReady = await Promise.race([
     server.waitForLog(READY_LINE, startMsMax).then((found) => found && canConnect(metrics, 5_000)),
@@ -104,7 +107,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   return server;
 }
 
-function watch(child: ChildProcess, ports: Ports): RunningServer {
+function watch(child: ChildProcess, ports: Ports, isGroup: boolean): RunningServer {
   const chunks: string[] = [];
   const listeners = new Set<() => void>();
   for (const stream of [child.stdout, child.stderr]) {
@@ -122,7 +125,7 @@ function watch(child: ChildProcess, ports: Ports): RunningServer {
     });
   });
   // A test that dies must not leave a server behind.
-  const killNow = () => child.kill('SIGKILL');
+  const killNow = () => (isGroup ? killGroup(child) : child.kill('SIGKILL'));
   process.once('exit', killNow);
   void exited.then(() => process.off('exit', killNow));
 
@@ -152,13 +155,23 @@ function watch(child: ChildProcess, ports: Ports): RunningServer {
         check();
       }),
     stop: async (signal = 'SIGTERM') => {
-      if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+      if (isGroup && signal === 'SIGKILL') killNow();
+      else if (child.exitCode === null && child.signalCode === null) child.kill(signal);
       const timer = setTimeout(killNow, STOP_MS_MAX);
       const exit = await exited;
       clearTimeout(timer);
       return exit;
     },
   };
+}
+
+function killGroup(leader: ChildProcess): void {
+  if (leader.pid === undefined) return;
+  try {
+    process.kill(-leader.pid, 'SIGKILL');
+  } catch {
+    // All of it has gone already.
+  }
 }
 
 async function canConnect(port: number, msMax: number): Promise<boolean> {

@@ -93,7 +93,8 @@ class TensorflowModel(FrameworkModel):
         intra = parameters.count("TF_NUM_INTRA_THREADS") or self.placement["threadCount"]
         tf.config.threading.set_intra_op_parallelism_threads(intra)
         tf.config.threading.set_inter_op_parallelism_threads(parameters.count("TF_NUM_INTER_THREADS") or 0)
-        self._device = "/CPU:0"
+        # With KIND_MODEL the graph says where its operations run.
+        self._device = None if self.placement["kind"] == "KIND_MODEL" else "/CPU:0"
         gpus = tf.config.list_physical_devices("GPU")
         if self.placement["kind"] == "KIND_CPU":
             tf.config.set_visible_devices([], "GPU")

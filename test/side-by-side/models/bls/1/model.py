@@ -130,7 +130,15 @@ class TritonPythonModel(StepModel):
         request = to("identity", request_id="i", correlation_id=3, flags=1, timeout=5)
         names = sorted(request.requested_output_names())
         inputs = [tensor.name() for tensor in request.inputs()]
-        return [request.request_id(), request.correlation_id(), request.flags(), request.timeout(), names, inputs]
+        numbers = [request.correlation_id(), request.flags(), request.timeout()]
+        return [request.request_id(), *numbers, names, inputs, request.parameters()]
+
+    def own_is_cancelled(self, _):
+        return to("identity").is_cancelled()
+
+    def not_received(self, _):
+        request = to("identity")
+        return [raised(request.get_response_sender), raised(request.set_release_flags, 1)]
 
     def by_position(self, _):
         inputs = [pb_utils.Tensor("IN", IN)]
@@ -147,10 +155,12 @@ class TritonPythonModel(StepModel):
             raised(lambda: bool(to(None))),
             raised(make),
             raised(make, model_name="identity"),
-            raised(lambda: bool(to("identity", correlation_id=-1))),
             raised(lambda: bool(to("identity", flags=-1))),
             raised(lambda: bool(to("identity", timeout=-1))),
         ]
+
+    def negative_correlation_id(self, _):
+        return raised(lambda: bool(to("identity", correlation_id=-1)))
 
     def refused_parameters(self, _):
         wrong = [{"a": 1.5}, {"a": None}, {"a": [1]}, {1: "a"}]
@@ -166,4 +176,7 @@ class TritonPythonModel(StepModel):
         ]
 
     def trace_context(self, request):
-        return [raised(lambda: request.trace().get_context()), type(pb_utils.InferenceTrace()).__name__]
+        return [request.trace().get_context()]
+
+    def own_trace(self, _):
+        return outcome(to("identity", trace=pb_utils.InferenceTrace()).exec())

@@ -93,12 +93,16 @@ class TritonPythonModel(StepModel):
             "strings": [np.dtype(numpy_type).name for numpy_type in numpy_types],
             "table": sorted(pb_utils.TRITON_STRING_TO_NUMPY),
             "unknown": raised(pb_utils.triton_string_to_numpy, "TYPE_BF16"),
-            "to_numpy": [str(pb_utils.triton_to_numpy_type(number)) for number in range(16)],
-            "to_triton": [pb_utils.numpy_to_triton_type(numpy_type) for numpy_type in numpy_types],
+            "to_numpy": [np.dtype(pb_utils.triton_to_numpy_type(number)).name for number in range(1, 14)],
+            "to_numpy_none": [pb_utils.triton_to_numpy_type(number) for number in (0, 14, 15)],
+            "to_triton": [pb_utils.numpy_to_triton_type(numpy_type) for numpy_type in numpy_types[1:]],
             "of_bytes": pb_utils.numpy_to_triton_type(np.bytes_),
             "of_dtype": pb_utils.numpy_to_triton_type(np.dtype("float32")),
             "of_complex": pb_utils.numpy_to_triton_type(np.complex64),
         }
+
+    def type_of_bool(self, _):
+        return {"numpy": pb_utils.numpy_to_triton_type(np.bool_), "python": pb_utils.numpy_to_triton_type(bool)}
 
     def byte_tensors(self, _):
         values = np.array([["é", b"\x00\xff"], ["", 12]], np.object_)
@@ -127,5 +131,6 @@ class TritonPythonModel(StepModel):
             if name.startswith("_") or type(value).__name__ == "module":
                 continue
             is_class = isinstance(value, type)
-            public[name] = [member for member in dir(value) if not member.startswith("_")] if is_class else []
+            public[name] = sorted(set(dir(value)) - set(dir(Exception))) if is_class else []
+            public[name] = [member for member in public[name] if not member.startswith("_")]
         return public

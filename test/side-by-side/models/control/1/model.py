@@ -41,6 +41,18 @@ class TritonPythonModel(StepModel):
         wait_until_gone()
         return answered
 
+    def readiness(self, _):
+        ready = pb_utils.is_model_ready
+        return [
+            ready("identity"),
+            ready(model_name="identity", model_version="1"),
+            raised(ready, "identity", "9"),
+            raised(ready, "absent"),
+            raised(ready, "other_file"),
+            raised(ready, "identity", "x"),
+            raised(ready),
+        ]
+
     def refused(self, _):
         return [
             raised(pb_utils.load_model, "absent"),

@@ -16,7 +16,7 @@ class TritonPythonModel(StepModel):
         log.log("side-by-side: plain")
         log.log("side-by-side: level warning", log.WARNING)
         log.log("side-by-side: level error", log.ERROR)
-        log.log("side-by-side: level info", log.INFO)
+        log.log("side-by-side: level info", log.LogLevel.INFO)
         log.log("side-by-side: level verbose", log.VERBOSE)
         return [int(level) for level in (log.INFO, log.WARNING, log.ERROR, log.VERBOSE)]
 

@@ -40,8 +40,12 @@ class TritonPythonModel(StepModel):
         return [first, request.flags(), raised(request.set_flags, "x")]
 
     def release_flags(self, request):
-        wrong = raised(request.set_release_flags, 7)
-        return [wrong, raised(request.set_release_flags, pb_utils.TRITONSERVER_REQUEST_RELEASE_ALL)]
+        return [raised(request.set_release_flags, pb_utils.TRITONSERVER_REQUEST_RELEASE_ALL)]
+
+    def unknown_release_flags(self, request):
+        said = raised(request.set_release_flags, 7)
+        request.set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_ALL)
+        return [said]
 
     def waits(self, request):
         self.noticed = False

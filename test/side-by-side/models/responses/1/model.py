@@ -58,8 +58,9 @@ class TritonPythonModel(StepModel):
         return {
             "has_error": [plain.has_error(), failed.has_error()],
             "error": [str(plain.error()), failed.error().message()],
-            "code": str(failed.error().code()).split(".")[-1],
-            "default_code": str(pb_utils.TritonError("x").code()).split(".")[-1],
+            "code": [str(failed.error().code()), repr(failed.error().code()), int(failed.error().code())],
+            "default_code": str(pb_utils.TritonError("x").code()),
+            "is_same_code": failed.error().code() == pb_utils.TritonError.NOT_FOUND,
             "outputs": [tensor.name() for tensor in plain.output_tensors()],
             "found": found.name(),
             "absent": pb_utils.get_output_tensor_by_name(plain, "B"),

@@ -62,6 +62,9 @@ class TritonPythonModel(StepModel):
         arrays = [GRID.T, np.zeros((0, 2), np.float16), np.array(1.5, np.float32), np.array(["é", b"b"], np.object_)]
         return [described(pb_utils.Tensor("T", array)) for array in arrays]
 
+    def datatype_number(self, _):
+        return pb_utils.Tensor("T", GRID).triton_dtype()
+
     def is_same_memory(self, _):
         array = GRID.copy()
         tensor = pb_utils.Tensor("T", array)
