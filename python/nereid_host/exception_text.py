@@ -12,8 +12,13 @@ from typing import List
 
 from nereid_host.status import StatusError
 
-# The host itself, and the import system, part of which is frozen into the interpreter.
-_HIDDEN = (os.path.dirname(__file__) + os.sep, os.path.dirname(importlib.__file__) + os.sep, "<frozen ")
+# The host itself, how it waits for coroutines, and the import system, part of which is frozen into the interpreter.
+_HIDDEN = (
+    os.path.dirname(__file__) + os.sep,
+    os.path.join(os.path.dirname(os.__file__), "concurrent", "futures") + os.sep,
+    os.path.dirname(importlib.__file__) + os.sep,
+    "<frozen ",
+)
 
 
 def text_of(error: BaseException) -> str:

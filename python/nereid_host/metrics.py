@@ -105,6 +105,8 @@ class Metric:
             raise TritonModelException(prefix + str(error)) from None
 
     def _change(self, action: str, value: float, prefix: str) -> None:
+        if isinstance(value, (str, bytes)):
+            raise TypeError("%s() takes a number, found %r" % (action, type(value)))
         number = float(value)
         self._check(action, prefix)
         if action == "increment" and self._family.kind == MetricKind.COUNTER and number < 0:

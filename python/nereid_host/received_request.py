@@ -1,5 +1,6 @@
 """The requests that a model is given in `execute`, and the response sender of each."""
 import json
+from operator import index
 from typing import Any, Dict, List, NoReturn, Optional, Set
 
 from nereid_host.answer import Answer
@@ -20,7 +21,7 @@ class InferenceResponseSender:
     def send(self, response: Optional[InferenceResponse] = None, flags: int = 0) -> None:
         if response is not None and not isinstance(response, InferenceResponse):
             raise TypeError("send() takes an InferenceResponse, found %r" % type(response))
-        self._answer.send(response, flags)
+        self._answer.send(response, index(flags))
 
     def is_cancelled(self) -> bool:
         return self._answer.is_cancelled
@@ -88,3 +89,7 @@ class ReceivedRequest(InferenceRequest):
         if self._info is None:
             self._info = json.loads(self._info_text) if self._info_text else {}
         return self._info
+
+
+# To the model both are one type, and code that looks at its name must find Triton's.
+ReceivedRequest.__name__ = ReceivedRequest.__qualname__ = "InferenceRequest"

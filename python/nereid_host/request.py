@@ -84,7 +84,7 @@ class InferenceRequest:
         return self._flags or 0
 
     def set_flags(self, flags: int) -> None:
-        self._flags = flags
+        self._flags = index(flags)
 
     def timeout(self) -> int:
         """Microseconds."""

@@ -7,7 +7,17 @@ from nereid_host.model_exception import TritonModelException
 from nereid_host.status import STATUS_CODES
 from nereid_host.tensor import Tensor
 
-ErrorCode = enum.IntEnum("ErrorCode", [(name, number) for number, name in enumerate(STATUS_CODES)])
+
+
+class _NamedCode(enum.IntEnum):
+    """Models write codes into texts; there Triton gives the name, not the number."""
+
+    def __str__(self) -> str:
+        return "%s.%s" % (type(self).__name__, self.name)
+
+
+# The name of the type is Triton's, which models see in such a text.
+ErrorCode = _NamedCode("__ErrorCode", [(name, number) for number, name in enumerate(STATUS_CODES)])
 
 
 class TritonError:
@@ -37,6 +47,9 @@ class TritonError:
 
 
 class InferenceResponse:
+    # As error texts of Triton name it.
+    __module__ = "c_python_backend_utils"
+
     def __init__(
         self,
         output_tensors: Optional[List[Tensor]] = None,

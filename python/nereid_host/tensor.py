@@ -82,6 +82,9 @@ def deserialize_elements(encoded: Union[bytes, np.ndarray]) -> np.ndarray:
 class Tensor:
     """A named array. Received tensors are views on the frame, made into arrays when first asked for."""
 
+    # As error texts of Triton name it.
+    __module__ = "c_python_backend_utils"
+
     __slots__ = ("_name", "_datatype", "_shape", "_array", "_data")
 
     def __init__(self, name: str, array: np.ndarray) -> None:

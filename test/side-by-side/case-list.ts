@@ -249,6 +249,10 @@ const server: readonly Case[] = [
     'metric_without_family',
   ].map(metricsStep),
   ...stepCases('control', 'http', 'readiness loads_and_unloads loads_with_files'),
+];
+
+/** The first that ends a real Triton's model would hide the others. */
+const dlpack: readonly Case[] = [
   ...stepCases(
     'dlpack',
     'http',
@@ -281,7 +285,7 @@ export const GROUPS: readonly (readonly Case[])[] = [
   [...completion, ...lifecycle],
   calls,
   server,
-  ...unanswered.map((one) => [one]),
+  ...[...dlpack, ...unanswered].map((one) => [one]),
 ];
 
 export const CASES: readonly Case[] = GROUPS.flat();
