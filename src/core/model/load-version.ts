@@ -43,6 +43,9 @@ export interface LoadEnvironment {
   hostCommandOf(model: HostedModel): Promise<HostCommand>;
 }
 
+/** Their packages run on a GPU where there is one. */
+const GPU_BACKENDS: ReadonlySet<string> = new Set(['pytorch', 'tensorflow', 'tensorrt']);
+
 export interface VersionSource {
   readonly config: ModelConfig;
   readonly version: number;
@@ -96,15 +99,17 @@ export async function loadVersion(source: VersionSource, environment: LoadEnviro
 }
 
 /**
- * The config with its instance groups worked out. The bundled ONNX Runtime is a CPU build, so a machine's GPUs are
- * taken by themselves only when another library is named.
+ * The config with its instance groups worked out. Frameworks take a machine's GPUs by themselves, as in Triton; the
+ * bundled ONNX Runtime is a CPU build, so it does only when another library is named.
  */
 export function groupInstances(
   config: ModelConfig,
   environment: Pick<LoadEnvironment, 'gpuIds' | 'backendConfigOf'>,
 ): ModelConfig {
   const { gpuIds } = environment;
-  const isAutoGpu = environment.backendConfigOf(config.backend)['library-path'] !== undefined;
+  const isAutoGpu =
+    GPU_BACKENDS.has(config.backend) ||
+    environment.backendConfigOf(config.backend)['library-path'] !== undefined;
   const grouped = normalizeInstanceGroups(config, { gpuCount: gpuIds.length, isAutoGpu });
   validateInstanceGroups(grouped, { gpuIds });
   return grouped;

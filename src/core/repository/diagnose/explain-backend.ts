@@ -3,22 +3,13 @@
 import { nearestName } from '../../../wire/pbtxt/nearest-name.ts';
 import { type Explanation, type ModelFacts, shellPath, writeInConfig } from './explanation.ts';
 
-/** Triton's backends, and how a model of theirs becomes one that runs here. */
+/** Triton's backends that are not served yet, and how a model of theirs becomes one that runs here. */
 const TRITON_BACKENDS: Readonly<Record<string, string>> = {
-  onnxruntime: '',
-  identity: '',
-  pytorch: 'torch.onnx.export(model, example_input, "<target>", dynamic_axes=…)',
-  tensorflow: 'python -m tf2onnx.convert --saved-model <directory> --output <target>',
-  tensorrt: 'cp <the ONNX file the plan was built from> <target>',
-  openvino: 'cp <the ONNX file the IR was made from> <target>',
   fil: 'onnxmltools.convert_xgboost(booster, …), saved as <target>',
-  python: '',
   dali: '',
   vllm: '',
   tensorrtllm: '',
   llama: '',
-  repeat: '',
-  square: '',
 };
 
 export const TRITON_BACKEND_NAMES: readonly string[] = Object.keys(TRITON_BACKENDS);
