@@ -155,6 +155,8 @@ def _managed_of(capsule: Any) -> Any:
 
 def _is_c_order(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """As Triton looks: the stride of the first dimension does not matter, nor those of dimensions of 1."""
+    if 0 in shape:
+        return True
     expected = 1
     for dim, stride in zip(shape[:0:-1], strides[:0:-1]):
         if dim != 1:

@@ -11,6 +11,9 @@ from nereid_host.tensor import Tensor
 
 OnResponse = Callable[[InferenceResponse], None]
 
+# Triton loses the codes of models on the way back to the one that asked. These tell what became of the call itself.
+_KEPT_CODES = ("CANCELLED", "UNAVAILABLE")
+
 
 class OneResponse:
     """The response of a call that has one; `on_response` is called once, when the call is over."""
@@ -66,7 +69,7 @@ def call_for_many(
 def response_of(result: CallResult) -> InferenceResponse:
     if result.error is not None:
         code, message = result.error
-        return InferenceResponse.received([], TritonError(message, ErrorCode[code]), "")
+        return InferenceResponse.received([], TritonError(message, ErrorCode[code if code in _KEPT_CODES else "INTERNAL"]), "")
     if result.response is None:
         return InferenceResponse.received([], None, "")
     tensors = [_tensor_of(output, result.payload) for output in result.response["outputs"]]

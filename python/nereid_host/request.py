@@ -3,7 +3,7 @@ a ReceivedRequest, of the same type to the model."""
 import json
 from operator import index
 from queue import SimpleQueue
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Union
+from typing import Any, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Set, Union
 
 from nereid_host.call_frame import DATATYPE_NAMES, Payload, typed_parameters
 from nereid_host.inference_call import call_for_many, call_for_one, error_response
@@ -102,6 +102,12 @@ class InferenceRequest:
 
     def is_cancelled(self) -> bool:
         return False
+
+    def get_response_sender(self) -> NoReturn:
+        raise TritonModelException("A request that a model makes has no response sender; the one it received has.")
+
+    def set_release_flags(self, flags: int) -> None:
+        """Has no meaning for a request that a model makes; accepted as in Triton."""
 
     def exec(self, decoupled: bool = False) -> Answered:
         """Waits for the response, or with `decoupled` for the first of many."""

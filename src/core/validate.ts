@@ -31,11 +31,12 @@ export function validateRequest(request: InferRequest, rules: RequestRules): Val
   // Triton walks a hash map that yields the newest input first; which error comes first depends on it.
   for (let i = request.inputs.length - 1; i >= 0; i--) specOf(request.inputs[i]!, rules);
   const batchSize = checkBatchSize(request, rules);
-  const inputs: SentInput[] = [];
+  // Backends see the inputs in the order of the request.
+  const inputs = new Array<SentInput>(request.inputs.length);
   let byteLength = 0;
   for (let i = request.inputs.length - 1; i >= 0; i--) {
     const input = request.inputs[i]!;
-    inputs.push(checkInput(request, input, rules));
+    inputs[i] = checkInput(request, input, rules);
     byteLength += input.byteLength;
   }
   checkRequired(request, rules);

@@ -112,7 +112,7 @@ class CallsTest(unittest.TestCase):
         self.serve(lambda server, message: server.result(message["callId"], True, error=error))
         response = request().exec()
         self.assertTrue(response.has_error())
-        self.assertEqual(response.error().code(), pb_utils.TritonError.NOT_FOUND)
+        self.assertEqual(response.error().code(), pb_utils.TritonError.INTERNAL)
         self.assertEqual((response.error().message(), response.output_tensors()), ("gone", []))
         self.serve(lambda server, message: server.result(message["callId"], True))
         self.assertEqual(request().exec().error().message(), "Unexpected empty response.")

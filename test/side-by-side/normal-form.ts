@@ -24,7 +24,12 @@ function normalOutputs(outputs: readonly Output[], repository: string): object {
   const byName = outputs.map((output) => {
     const { name, data, raw, ...rest } = output;
     const text = name !== 'SEEN' ? undefined : raw === undefined ? data?.[0] : textOf(raw);
-    const content = typeof text === 'string' ? { seen: clean(JSON.parse(text), repository) } : { data, raw };
+    const content =
+      typeof text === 'string'
+        ? { seen: clean(JSON.parse(text), repository) }
+        : raw === undefined
+          ? { data }
+          : { raw };
     return [name, { ...rest, ...content }] as const;
   });
   return sorted(Object.fromEntries(byName));

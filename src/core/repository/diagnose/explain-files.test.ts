@@ -140,8 +140,8 @@ describe('backends and devices', () => {
 
   test("Triton's own, not served yet", () => {
     assert.match(
-      read(missing('pytorch'), factsOf('')),
-      /not served by this version yet[\s\S]*torch\.onnx\.export[\s\S]*models\/m\/1\/model\.onnx/,
+      read(missing('fil'), factsOf('')),
+      /not served by this version yet[\s\S]*onnxmltools[\s\S]*models\/m\/1\/model\.onnx/,
     );
     assert.match(read(missing('dali'), factsOf('')), /keep this model on Triton/);
   });

@@ -8,6 +8,7 @@ from steps import StepModel, raised, seen
 
 
 class TritonPythonModel(StepModel):
+    # Not asked for here: TRITONSERVER_REQUEST_RELEASE_RESCHEDULE needs a model with an iterative sequence.
     def initialize(self, args):
         self.noticed = None
 
