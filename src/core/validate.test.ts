@@ -65,8 +65,8 @@ test('a valid request is told in indexes, rows and bytes', () => {
   assert.deepEqual(
     valid.sent.inputs.map(({ index, shape }) => ({ index, shape })),
     [
-      { index: 1, shape: [1, 2] },
       { index: 0, shape: [1, 4] },
+      { index: 1, shape: [1, 2] },
     ],
   );
 });
