@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { GrpcClient, identityRequest } from '../support/grpc.ts';
 import {
   addExample,
   addIdentity,
@@ -211,6 +212,7 @@ describe('OpenTelemetry', () => {
     server = await startServer({
       repository: repository.path,
       args: settings.map((text) => `--trace-config=${text}`),
+      isGrpc: true,
     });
   });
   after(async () => {
@@ -245,6 +247,22 @@ describe('OpenTelemetry', () => {
     assert.equal(compute?.parentSpanId, model?.spanId);
     const attributes = bodies[0]!.resourceSpans[0]!.resource.attributes;
     assert.equal(attributes.find(({ key }) => key === 'service.name')?.value.stringValue, 'test_triton');
+  });
+
+  test('over gRPC the context comes from the metadata', async () => {
+    bodies.length = 0;
+    const client = new GrpcClient(server.grpcAddress);
+    try {
+      const metadata = { traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' };
+      const { code } = await client.call('ModelInfer', identityRequest('same', 1), { metadata });
+      assert.equal(code, 0);
+    } finally {
+      client.close();
+    }
+    for (const end = Date.now() + MS_MAX; spans().length < 3 && Date.now() < end; ) await sleep(20);
+    const root = spans().find((span) => span.name === 'InferRequest');
+    assert.equal(root?.traceId, '4bf92f3577b34da6a3ce929d0e0e4736');
+    assert.equal(root?.parentSpanId, '00f067aa0ba902b7');
   });
 
   test('the settings show the mode and its options, and no file', async () => {
