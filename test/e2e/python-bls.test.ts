@@ -16,17 +16,8 @@ interface Answer {
 }
 
 const PYTHON = process.env.NEREID_TEST_PYTHON ?? 'python3';
-const OWN = [
-  'bls_steps',
-  'bls_sleep',
-  'bls_flood',
-  'bls_async',
-  'bls_chain',
-  'async_stream',
-  'metrics',
-  'py_bls',
-];
-const OF_CORPUS = ['nobatch', 'identity_fp32', 'versions_all', 'py_echo'];
+const OWN = ['bls_steps', 'bls_sleep', 'bls_flood', 'bls_async', 'bls_chain', 'async_stream', 'metrics'];
+const OF_CORPUS = ['nobatch', 'identity_fp32', 'versions_all', 'py_echo', 'py_bls'];
 /** Codes of TritonError. */
 const INTERNAL = 1;
 const CANCELLED = 7;

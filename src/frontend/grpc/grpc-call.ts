@@ -43,7 +43,6 @@ export class GrpcCall implements StreamConsumer {
   readonly cancellation = new Cancellation();
   readonly #stream: Http2Stream;
   readonly #reader = new MessageReader((message) => this.#onMessage(message));
-  readonly #onEnded: (() => void) | undefined;
   #handler: CallHandler | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #isHeadSent = false;
@@ -61,10 +60,9 @@ export class GrpcCall implements StreamConsumer {
   #isReading = false;
   #isHolding = false;
 
-  constructor(stream: Http2Stream, headers: CallHeaders, onEnded?: () => void) {
+  constructor(stream: Http2Stream, headers: CallHeaders) {
     this.#stream = stream;
     this.headers = headers;
-    this.#onEnded = onEnded;
   }
 
   /** Called once, before any data. */
@@ -206,7 +204,6 @@ export class GrpcCall implements StreamConsumer {
   #markEnded(): void {
     this.#isEnded = true;
     if (this.#deadline !== undefined) clearTimeout(this.#deadline);
-    this.#onEnded?.();
   }
 
   #onMessage(message: ReceivedMessage): void {
