@@ -1,8 +1,7 @@
 // Unit tests of the registered regions, on real objects.
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmdirSync, symlinkSync, unlinkSync } from 'node:fs';
+import { mkdirSync, readdirSync, readlinkSync, rmdirSync, symlinkSync, unlinkSync } from 'node:fs';
 import { afterEach, describe, test } from 'node:test';
 import { SHM_REGIONS_MAX } from '../../domain/limits.ts';
 import { contiguous } from '../../domain/tensor.ts';
@@ -21,11 +20,21 @@ const create = (
     hasGpu: options.hasGpu ?? false,
   });
 
-/** Descriptors of this process that lead to the object; a removed one is shown as deleted. */
+/**
+ * Descriptors of this process that lead to the object; a removed one is shown as deleted. Others come and go while they
+ * are listed (the runner's own pipes and directories), so that a descriptor that is gone by now is not this object's.
+ */
 function openCount(object: TestObject): number {
-  const lines = execFileSync('ls', ['-l', `/proc/${process.pid}/fd`], { encoding: 'utf8' });
-  return lines.split('\n').filter((line) => line.includes(`${object.path} (`) || line.endsWith(object.path))
-    .length;
+  const leadsToObject = (descriptor: string): boolean => {
+    try {
+      const target = readlinkSync(`/proc/self/fd/${descriptor}`);
+      return target === object.path || target === `${object.path} (deleted)`;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+      throw error;
+    }
+  };
+  return readdirSync('/proc/self/fd').filter(leadsToObject).length;
 }
 
 describe('registered regions', { skip: shmSkip }, () => {
