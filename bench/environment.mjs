@@ -30,6 +30,13 @@ export const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'
 const PYTRITON = 'nvidia-pytriton==0.7.0';
 const PERF_ANALYZER_WHEEL = 'tritonclient==2.46.0';
 
+const MODEL_SOURCES = [
+  'make-models.py',
+  'triton-model.py',
+  'python-models/identity.py',
+  'python-models/normalize.py',
+];
+
 const run = promisify(execFile);
 
 /** Both servers must run the same ONNX Runtime, or the bench would compare two releases of that library. */
@@ -155,12 +162,12 @@ export function prepareTriton(environment) {
   };
 }
 
-/** The two model repositories; made again when a script that makes them has changed. */
+/** The repositories of both sides, by set of models; made again when a script that makes them has changed. */
 export async function prepareModels(environment, say) {
   const home = join(CACHE, 'models');
   const script = join(BENCH, 'make-models.py');
   const hash = createHash('sha256');
-  for (const name of ['make-models.py', 'triton-model.py']) hash.update(readFileSync(join(BENCH, name)));
+  for (const name of MODEL_SOURCES) hash.update(readFileSync(join(BENCH, name)));
   const digest = hash.digest('hex');
   const stamp = join(home, '.ready');
   if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== digest) {
@@ -170,7 +177,11 @@ export async function prepareModels(environment, say) {
     await runShown(environment.python, [script, home]);
     writeFileSync(stamp, digest);
   }
-  return { nereid: join(home, 'nereid'), triton: join(home, 'triton') };
+  const python = join(home, 'python');
+  return {
+    onnx: { nereid: join(home, 'nereid'), triton: join(home, 'triton') },
+    python: { nereid: python, triton: python },
+  };
 }
 
 function runShown(file, args) {

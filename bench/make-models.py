@@ -1,7 +1,7 @@
-"""Makes the models of the bench: make-models.py FOLDER writes FOLDER/nereid and FOLDER/triton.
+"""Makes the models of the bench: make-models.py FOLDER writes FOLDER/nereid, FOLDER/triton and FOLDER/python.
 
-Both repositories hold the same ONNX files and the same batching settings. In nereid/ they are served by the
-onnxruntime backend; in triton/ by the Python backend with triton-model.py. The weights are random with a fixed seed.
+The first two repositories hold the same ONNX files and the same batching settings. In nereid/ they are served by the
+onnxruntime backend; in triton/ by the Python backend with triton-model.py. The weights are random with a fixed seed. The third holds models in Python, which both sides serve as they are.
 """
 import os
 import shutil
@@ -130,6 +130,22 @@ def save(home, name, model, batch, input_shape, output_shape):
     print("%s: %d parameters" % (name, parameters), file=sys.stderr)
 
 
+def save_python(home, name, values, is_batched):
+    """`values` is the number of FP32 elements of a request. Without batches the scheduler is Triton's default one."""
+    suffix = "" if is_batched else "-single"
+    folder = os.path.join(home, "python", "%s-%s%s" % (name, values, suffix))
+    text = config("python", 32, [values], [values])
+    if not is_batched:
+        text = text.replace("dynamic_batching { }\n", "")
+    write(os.path.join(folder, "config.pbtxt"), text)
+    os.makedirs(os.path.join(folder, "1"))
+    shutil.copy(os.path.join(HERE, "python-models", name + ".py"), os.path.join(folder, "1", "model.py"))
+
+
 if __name__ == "__main__":
+    for values in (16, 150000):
+        for is_batched in (True, False):
+            save_python(sys.argv[1], "identity", values, is_batched)
+            save_python(sys.argv[1], "normalize", values, is_batched)
     save(sys.argv[1], "mlp", make_mlp(), 32, [64], [10])
     save(sys.argv[1], "convnet", make_convnet(), 8, [3, 224, 224], [1000])

@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
  * What perf_analyzer is told per model. The small model is measured in windows of time; one request of the large
  * one may take longer than such a window, so its windows are counted in requests.
  */
-export const MODELS = [
+const ONNX_MODELS = [
   {
     name: 'mlp',
     input: { name: 'INPUT', shape: [64] },
@@ -26,6 +26,21 @@ export const MODELS = [
   },
 ];
 
+/** Two models in Python, each with 64 bytes and with 600 kB, with batches and one by one. */
+const PYTHON_MODELS = ['identity', 'normalize'].flatMap((kind) =>
+  [16, 150_000].flatMap((values) =>
+    ['', '-single'].map((suffix) => ({
+      name: `${kind}-${values}${suffix}`,
+      input: { name: 'INPUT', shape: [values] },
+      warmupRequests: values === 16 ? 3000 : 500,
+      windowArgs: () => ['--measurement-mode', 'time_windows', '--measurement-interval', '2000'],
+    })),
+  ),
+);
+
+/** What is measured together; each set has its own repositories. */
+export const SETS = { onnx: ONNX_MODELS, python: PYTHON_MODELS };
+
 /** How perf_analyzer talks to the servers. */
 export const TRANSPORTS = {
   http: { protocol: 'http', args: [] },
@@ -39,7 +54,9 @@ export const TRANSPORTS = {
 export const USAGE = `usage: npm run bench -- [options]
 
   --rounds N           rounds; the order of the servers turns every round (default 5)
-  --only MODEL         one of ${MODELS.map((model) => model.name).join(', ')} (default: all)
+  --set SET            onnx or python (default onnx)
+  --only LIST          models of the set; onnx: ${nameModels(SETS.onnx)};
+                       python: ${nameModels(SETS.python)}
   --transport LIST     of ${Object.keys(TRANSPORTS).join(', ')} (default http,grpc)
   --concurrency LIST   for instance 1,4 (default 1,4,32)
   --client KIND        perf_analyzer's calls: sync, async or auto (default: async from 16 in flight on)
@@ -54,6 +71,7 @@ export function parseOptions(argv) {
     args: argv,
     options: {
       rounds: { type: 'string' },
+      set: { type: 'string', default: 'onnx' },
       only: { type: 'string' },
       transport: { type: 'string', default: 'http,grpc' },
       concurrency: { type: 'string', default: '1,4,32' },
@@ -65,8 +83,10 @@ export function parseOptions(argv) {
     },
   });
   const only = values.only ?? (values.quick ? 'mlp' : undefined);
-  const models = MODELS.filter((model) => only === undefined || model.name === only);
-  if (models.length === 0) throw new Error(`--only: no model named '${only}'`);
+  if (!Object.hasOwn(SETS, values.set)) throw new Error(`--set: no set '${values.set}'`);
+  const names = only?.split(',');
+  const models = SETS[values.set].filter((model) => names === undefined || names.includes(model.name));
+  if (models.length === 0) throw new Error(`--only: no model named '${only}' in the set ${values.set}`);
   if (!['auto', 'sync', 'async'].includes(values.client))
     throw new Error(`--client: no kind '${values.client}'`);
   const transports = values.transport.split(',');
@@ -75,6 +95,7 @@ export function parseOptions(argv) {
   return {
     isHelp: values.help,
     rounds: parseCount('--rounds', values.rounds ?? (values.quick ? '1' : '5')),
+    set: values.set,
     models,
     transports,
     concurrencies: values.concurrency.split(',').map((text) => parseCount('--concurrency', text)),
@@ -82,6 +103,10 @@ export function parseOptions(argv) {
     hasTriton: !values['skip-triton'],
     writesLedger: !(values.quick || values['skip-triton'] || values['no-ledger']),
   };
+}
+
+function nameModels(models) {
+  return models.map((model) => model.name).join(', ');
 }
 
 function parseCount(flag, text) {

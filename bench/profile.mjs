@@ -8,11 +8,11 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { prepareModels, preparePerfAnalyzer, preparePython, ROOT } from './environment.mjs';
 import { formatNumber } from './ledger.mjs';
-import { MODELS } from './options.mjs';
+import { SETS } from './options.mjs';
 import { measure, warmUp } from './perf-analyzer.mjs';
 import { startNereid } from './servers.mjs';
 
-const USAGE = `usage: node bench/profile.mjs [--model mlp] [--transport http] [--concurrency 32] [--top 25]\n`;
+const USAGE = `usage: node bench/profile.mjs [--set onnx] [--model mlp] [--transport http] [--concurrency 32] [--top 25]\n`;
 const HOOK = fileURLToPath(new URL('profile-hook.mjs', import.meta.url));
 /** V8's own names for time outside of any function; idle is left out of the shares. */
 const IDLE = '(idle)';
@@ -22,6 +22,7 @@ const say = (text) => process.stderr.write(`${text}\n`);
 async function main() {
   const { values } = parseArgs({
     options: {
+      set: { type: 'string', default: 'onnx' },
       model: { type: 'string', default: 'mlp' },
       transport: { type: 'string', default: 'http' },
       concurrency: { type: 'string', default: '32' },
@@ -29,7 +30,8 @@ async function main() {
       help: { type: 'boolean', default: false },
     },
   });
-  const model = MODELS.find((candidate) => candidate.name === values.model);
+  const { set } = values;
+  const model = SETS[set]?.find((candidate) => candidate.name === values.model);
   if (values.help || model === undefined) {
     process.stdout.write(USAGE);
     process.exitCode = values.help ? 0 : 1;
@@ -37,22 +39,23 @@ async function main() {
   }
   const folder = mkdtempSync(join(tmpdir(), 'nereid-profile-'));
   const { transport } = values;
-  await recordLoad({ model, transport, concurrency: Number(values.concurrency), folder });
+  await recordLoad({ set, model, transport, concurrency: Number(values.concurrency), folder });
   for (const name of readdirSync(folder).filter((file) => file.endsWith('.cpuprofile'))) {
     const profile = JSON.parse(readFileSync(join(folder, name), 'utf8'));
     process.stdout.write(`\n${join(folder, name)}\n${renderProfile(profile, Number(values.top))}\n`);
   }
 }
 
-async function recordLoad({ model, transport, concurrency, folder }) {
+async function recordLoad({ set, model, transport, concurrency, folder }) {
   const environment = await preparePython(say);
   const perfAnalyzer = await preparePerfAnalyzer(environment, say);
   const repositories = await prepareModels(environment, say);
   const inherited = process.env.NODE_OPTIONS ? `${process.env.NODE_OPTIONS} ` : '';
   const server = await startNereid({
-    repository: repositories.nereid,
+    repository: repositories[set].nereid,
     logFolder: folder,
     env: {
+      NEREID_PYTHON: environment.python,
       NEREID_BENCH_PROFILE_FOLDER: folder,
       NODE_OPTIONS: `${inherited}--import=${pathToFileURL(HOOK)}`,
     },

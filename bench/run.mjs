@@ -79,9 +79,12 @@ async function runRound(bench, round) {
 
 /** In the order of measuring, which turns every round. */
 async function startServers({ options, environment, repositories, triton, workFolder: logFolder }, round) {
-  const servers = [await startNereid({ repository: repositories.nereid, logFolder })];
+  const { nereid, triton: ofTriton } = repositories[options.set];
+  // Both sides run models in Python with the same interpreter and the same numpy.
+  const env = { NEREID_PYTHON: environment.python };
+  const servers = [await startNereid({ repository: nereid, logFolder, env })];
   if (options.hasTriton) {
-    servers.push(await startTriton({ repository: repositories.triton, logFolder, triton }));
+    servers.push(await startTriton({ repository: ofTriton, logFolder, triton }));
     const metadata = await (await fetch(`http://${servers[1].url}/v2`)).json();
     environment.tritonVersion = metadata.version;
   }

@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { Client, credentials } from '@grpc/grpc-js';
 import { prepareModels, preparePerfAnalyzer, preparePython } from './environment.mjs';
 import { formatNumber } from './ledger.mjs';
-import { MODELS } from './options.mjs';
+import { SETS } from './options.mjs';
 import { measure, warmUp } from './perf-analyzer.mjs';
 import { startNereid } from './servers.mjs';
 import { median } from './summary.mjs';
@@ -32,7 +32,7 @@ const { values } = parseArgs({
 });
 const say = (text) => process.stderr.write(`${text}\n`);
 
-const [model] = MODELS;
+const [model] = SETS.onnx;
 const environment = await preparePython(say);
 const perfAnalyzer = await preparePerfAnalyzer(environment, say);
 const repositories = await prepareModels(environment, say);

@@ -46,7 +46,7 @@ class Answer:
         "_resumed",
         "_held",
         "_sent_count",
-        "_is_closed",
+        "is_closed",
         "__weakref__",
     )
 
@@ -61,10 +61,10 @@ class Answer:
         # Parts that wait for the end of a pause.
         self._held: List[Tuple[bool, Result]] = []
         self._sent_count = 0
-        self._is_closed = False
+        self.is_closed = False
 
     def __del__(self) -> None:
-        if self._is_closed:
+        if self.is_closed:
             return
         has_answer = self._sent_count > 0 and not self._link.is_decoupled
         result = BY_SENDER if has_answer else Result(code=self._code_of(INTERNAL), message=DROPPED)
@@ -110,7 +110,7 @@ class Answer:
             self._check_open(response)
             result = BY_SENDER if response is None else self._result_of(response)
             self._sent_count += 1
-            self._is_closed = is_final
+            self.is_closed = is_final
             if is_final or not self.is_cancelled:
                 self._send_part(is_final, result)
 
@@ -120,21 +120,21 @@ class Answer:
             self._check_open(response)
             result = self._result_of(response)
             self._sent_count += 1
-            self._is_closed = True
+            self.is_closed = True
         return result
 
     def refuse(self) -> Result:
         """The result for a request that was cancelled before its execution."""
-        self._is_closed = True
+        self.is_closed = True
         return Result(code=CANCELLED, error_kind=NOT_EXECUTED)
 
     def fail(self, message: str) -> Result:
         """Ends the answer with an error, unless it has ended; the result for the RESPONSE frame."""
         error = Result(code=self._code_of(INTERNAL), message=message)
         with self._lock:
-            if self._is_closed:
+            if self.is_closed:
                 return BY_SENDER
-            self._is_closed = True
+            self.is_closed = True
             if self._sent_count == 0:
                 return error
             # A model that is not decoupled has one response, and that one was sent.
@@ -165,7 +165,7 @@ class Answer:
                     "Unable to send response. "
                     "Non-decoupled model cannot send complete final before sending a response."
                 )
-        if self._is_closed:
+        if self.is_closed:
             raise TritonModelException("Unable to send response. Response sender has been closed.")
 
     def _code_of(self, code: int) -> int:

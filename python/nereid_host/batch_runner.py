@@ -15,14 +15,23 @@ from nereid_host.model import PythonModel
 from nereid_host.parents import working_for
 from nereid_host.received_request import ReceivedRequest
 from nereid_host.response import InferenceResponse
-from nereid_host.response_frame import BY_SENDER, ExecuteTimes, Result, encode_part_frame, encode_response_frame
+from nereid_host.response_frame import (
+    BY_SENDER,
+    ExecuteTimes,
+    ResponseSlot,
+    Result,
+    encode_part_frame,
+    encode_response_frame,
+)
 from nereid_host.runtime import runtime
+from nereid_host.slots import SharedSlots
 from nereid_host.status import StatusError
 from nereid_host.tensor import DATATYPE_NUMBERS, Tensor
 
 
 class OpenBatch(NamedTuple):
     id: int
+    slot: int
     requests: List[SentRequest]
     # One per request. Nothing else of the host keeps them, so that a model's letting go is noticed.
     answers: List[Answer]
@@ -33,11 +42,13 @@ class BatchRunner:
         self,
         model: PythonModel,
         config: Dict[str, Any],
+        slots: Optional[SharedSlots],
         send: Callable[[List[Any]], None],
         later: Callable[[Callable[[], None]], None],
     ) -> None:
-        """`send` writes a frame; `later` has something done on the main thread."""
+        """`send` writes a frame; `later` has something short done soon, on a thread of the host."""
         self._model = model
+        self._slots = slots
         self._inputs = [(tensor["name"], DATATYPE_NUMBERS[tensor["data_type"]]) for tensor in config["input"]]
         self._output_names = [tensor["name"] for tensor in config["output"]]
         self._send = send
@@ -48,6 +59,9 @@ class BatchRunner:
             is_decoupled=config.get("model_transaction_policy", {}).get("decoupled", False),
             output_indexes={name: index for index, name in enumerate(self._output_names)},
         )
+        # The answers of batches that wait or run, and those that are still open when their batch is over: these only
+        # as long as the model holds them.
+        self._running: Dict[int, List[Answer]] = {}
         self._open: "WeakValueDictionary[AnswerKey, Answer]" = WeakValueDictionary()
         # A paused answer holds parts that must still leave, also when the model has let go of it.
         self._paused: Dict[AnswerKey, Answer] = {}
@@ -59,19 +73,22 @@ class BatchRunner:
             indexes = self._link.output_indexes
             if request.requested_outputs:
                 indexes = {self._output_names[index]: index for index in request.requested_outputs}
-            answer = Answer(AnswerKey(batch.id, position), self._link, indexes)
-            self._open[answer.key] = answer
-            answers.append(answer)
-        return OpenBatch(batch.id, batch.requests, answers)
+            answers.append(Answer(AnswerKey(batch.id, position), self._link, indexes))
+        self._running[batch.id] = answers
+        return OpenBatch(batch.id, batch.slot, batch.requests, answers)
+
+    def _find(self, batch_id: int, request: int) -> Optional[Answer]:
+        running = self._running.get(batch_id)
+        return self._open.get(AnswerKey(batch_id, request)) if running is None else running[request]
 
     def cancel(self, batch_id: int, request: int) -> None:
-        answer = self._open.get(AnswerKey(batch_id, request))
+        answer = self._find(batch_id, request)
         if answer is not None:
             answer.cancel()
             self._paused.pop(answer.key, None)
 
     def set_paused(self, batch_id: int, request: int, is_paused: bool) -> None:
-        answer = self._open.get(AnswerKey(batch_id, request))
+        answer = self._find(batch_id, request)
         if answer is None:
             return
         answer.set_paused(is_paused)
@@ -81,26 +98,37 @@ class BatchRunner:
             self._paused.pop(answer.key, None)
 
     def cancel_all(self) -> None:
-        for answer in list(self._open.values()):
-            answer.cancel()
+        for answers in [*self._running.values(), list(self._open.values())]:
+            for answer in answers:
+                answer.cancel()
 
     def run(self, batch: OpenBatch) -> None:
         start_ns = perf_counter_ns()
+        results: List[Result] = []
         # Those that nobody waits for any more never reach the model.
-        results = [answer.refuse() if answer.is_cancelled else BY_SENDER for answer in batch.answers]
-        wanted = [position for position, result in enumerate(results) if result is BY_SENDER]
-        answers = [batch.answers[position] for position in wanted]
-        requests = [
-            ReceivedRequest(self._tensors_of(batch.requests[position]), batch.requests[position].info, answer)
-            for position, answer in zip(wanted, answers)
-        ]
+        wanted: List[int] = []
+        answers: List[Answer] = []
+        requests: List[ReceivedRequest] = []
+        for position, (sent, answer) in enumerate(zip(batch.requests, batch.answers)):
+            if answer.is_cancelled:
+                results.append(answer.refuse())
+                continue
+            results.append(BY_SENDER)
+            wanted.append(position)
+            answers.append(answer)
+            requests.append(ReceivedRequest(self._tensors_of(sent), sent.info, answer))
         execute_ns = perf_counter_ns()
         returned = self._execute(requests, answers) if requests else []
         output_ns = perf_counter_ns()
         for position, answer, response in zip(wanted, answers, returned):
             results[position] = self._take(answer, response)
         times = ExecuteTimes(execute_ns - start_ns, output_ns - execute_ns, perf_counter_ns() - output_ns)
-        self._send(encode_response_frame(batch.id, times, results))
+        slot = None if self._slots is None or batch.slot == 0 else ResponseSlot(self._slots, batch.slot)
+        self._send(encode_response_frame(batch.id, times, results, slot))
+        for answer in answers:
+            if not answer.is_closed:
+                self._open[answer.key] = answer
+        del self._running[batch.id]
 
     def _tensors_of(self, request: SentRequest) -> List[Tensor]:
         tensors: List[Tensor] = []
@@ -115,7 +143,7 @@ class BatchRunner:
         """One element per request: a response, an error, or None when a sender answers."""
         try:
             # A coroutine takes this context with it.
-            with working_for(tuple(answer.key for answer in answers)):
+            with working_for(tuple([answer.key for answer in answers])):
                 returned = self._model.execute(requests)
                 if isinstance(returned, CoroutineType):
                     returned = self._run_coroutine(returned, answers)

@@ -72,7 +72,7 @@ def encode_call_frame(message: Dict[str, Any], payload: Optional[Payload] = None
 
 def decode_result_frame(frame: Frame) -> Tuple[int, CallResult]:
     """The id of the call and one result of it."""
-    message = json.loads(bytes(frame.header))
+    message = json.loads(frame.header)
     error = message.get("error")
     return message["callId"], CallResult(
         is_final=message["isFinal"],

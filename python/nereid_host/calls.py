@@ -1,5 +1,5 @@
 """The calls that a model has made of the server and that are not answered to the end. One per host: any thread of the
-model starts calls, the host's reader thread hands in the results, and a host that is told to stop fails what is open.
+model starts calls, the thread that reads frames hands in the results, and a host that is told to stop fails what is open.
 """
 import threading
 from queue import SimpleQueue
@@ -9,13 +9,14 @@ from nereid_host.call_frame import CallResult, Payload, decode_result_frame, enc
 from nereid_host.frames import Frame
 from nereid_host.model_exception import TritonModelException
 from nereid_host.protocol import FRAME_CALL_CANCEL, FRAME_CALL_FLOW, encode_control_frame
+from nereid_host.reading import Reading
 
 # A call with this id gets no result.
 _NO_RESULT = 0
 
 _STOPPED = CallResult(True, ("UNAVAILABLE", "the instance is being stopped"), None, None, None)
 
-# Called on the reader thread, so it must neither block nor raise.
+# Called on the thread that reads frames, so it must neither block nor raise.
 OnResult = Callable[[CallResult], None]
 
 
@@ -27,6 +28,11 @@ class Calls:
         self._open: Dict[int, OnResult] = {}
         self._last_id = _NO_RESULT
         self._is_stopped = False
+        # Set by the host, which needs the one to make the other.
+        self.reading: Optional[Reading] = None
+
+    def is_open(self) -> bool:
+        return bool(self._open)
 
     def next_id(self) -> int:
         with self._lock:
@@ -34,9 +40,17 @@ class Calls:
             return self._last_id
 
     def start(
-        self, call_id: int, message: Dict[str, Any], payload: Optional[Payload], on_result: OnResult
+        self,
+        call_id: int,
+        message: Dict[str, Any],
+        payload: Optional[Payload],
+        on_result: OnResult,
+        is_waited_for: bool = False,
     ) -> None:
-        """`on_result` hears of every result, the last one is final; results may come before this returns."""
+        """`on_result` hears of every result, the last one is final; results may come before this returns.
+
+        `is_waited_for` says that the caller goes on to `wait_for` them.
+        """
         with self._lock:
             is_stopped = self._is_stopped
             if not is_stopped:
@@ -45,12 +59,18 @@ class Calls:
             on_result(_STOPPED)
         else:
             self._send(encode_call_frame({"callId": call_id, **message}, payload))
+            if self.reading is not None and not is_waited_for:
+                self.reading.attend()
+
+    def wait_for(self, results: "SimpleQueue[Any]") -> Any:
+        """The next of what `on_result` puts there."""
+        return results.get() if self.reading is None else self.reading.wait_for(results)
 
     def ask(self, message: Dict[str, Any], payload: Optional[Payload] = None) -> Any:
         """Waits for the one result of a call and returns its value; raises what the server says against it."""
         results: "SimpleQueue[CallResult]" = SimpleQueue()
-        self.start(self.next_id(), message, payload, results.put)
-        result = results.get()
+        self.start(self.next_id(), message, payload, results.put, is_waited_for=True)
+        result = self.wait_for(results)
         if result.error is not None:
             raise TritonModelException(result.error[1])
         return result.value

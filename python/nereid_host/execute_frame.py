@@ -34,6 +34,8 @@ class SentRequest(NamedTuple):
 
 class SentBatch(NamedTuple):
     id: int
+    # Where the answer may be put; 0 for nowhere.
+    slot: int
     requests: List[SentRequest]
 
 
@@ -45,7 +47,7 @@ def decode_execute_frame(frame: Frame) -> SentBatch:
     for _ in range(count):
         at, request = _decode_request(frame, at)
         requests.append(request)
-    return SentBatch(batch_id, requests)
+    return SentBatch(batch_id, frame.slot, requests)
 
 
 def _decode_request(frame: Frame, at: int) -> Tuple[int, SentRequest]:
@@ -62,7 +64,7 @@ def _decode_request(frame: Frame, at: int) -> Tuple[int, SentRequest]:
     at += output_count * 2
     (info_bytes,) = _U32.unpack_from(header, at)
     at += 4
-    info = bytes(header[at : at + info_bytes])
+    info = header[at : at + info_bytes]
     return at + info_bytes, SentRequest(inputs, requested, info)
 
 

@@ -3,7 +3,9 @@ import socket
 import threading
 from typing import Any, List, NamedTuple, Optional
 
-from nereid_host.protocol import FRAME_ALIGNMENT, PREAMBLE, align_up
+from nereid_host.aligned import allocate_aligned
+from nereid_host.protocol import IN_SLOT, PREAMBLE, align_up
+from nereid_host.slots import SharedSlots
 
 # Small frames come out of one buffer, many with one system call; larger payloads are received in place.
 BUFFER_BYTES = 64 * 1024
@@ -17,9 +19,11 @@ PIECES_MAX = 256
 
 class Frame(NamedTuple):
     type: int
-    header: memoryview
+    header: bytes
     # A writable, aligned numpy array of bytes; None when the frame has no payload.
     payload: Any
+    # Of the shared memory; 0 for none.
+    slot: int = 0
 
 
 class FrameReader:
@@ -28,22 +32,43 @@ class FrameReader:
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._start = 0
         self._end = 0
+        # Where payloads are that are not in their frames.
+        self.slots: Optional[SharedSlots] = None
 
     def read(self) -> Optional[Frame]:
         """The next frame; None when the server is gone."""
-        preamble = memoryview(bytearray(PREAMBLE.size))
-        if not self._fill(preamble):
-            return None
-        header_bytes, frame_type, _, _, payload_bytes = PREAMBLE.unpack(preamble)
-        padded = memoryview(bytearray(align_up(PREAMBLE.size + header_bytes) - PREAMBLE.size))
-        if not self._fill(padded):
+        while self._end - self._start < PREAMBLE.size:
+            if not self._receive_more():
+                return None
+        header_bytes, frame_type, place, slot, payload_bytes = PREAMBLE.unpack_from(self._buffer, self._start)
+        self._start += PREAMBLE.size
+        padded_bytes = align_up(PREAMBLE.size + header_bytes) - PREAMBLE.size
+        header = self._read_header(padded_bytes)
+        if header is None:
             return None
         payload = None
-        if payload_bytes > 0:
+        if place == IN_SLOT:
+            payload = self._read_slot(slot, payload_bytes)
+        elif payload_bytes > 0:
             payload = allocate_aligned(align_up(payload_bytes))
             if not self._fill(memoryview(payload)):
                 return None
-        return Frame(frame_type, padded[:header_bytes], payload)
+        return Frame(frame_type, header[:header_bytes], payload, slot)
+
+    def _read_header(self, count: int) -> Optional[bytes]:
+        """Nearly always it came together with the preamble."""
+        end = self._start + count
+        if end <= self._end:
+            header = bytes(self._buffer[self._start : end])
+            self._start = end
+            return header
+        rest = bytearray(count)
+        return bytes(rest) if self._fill(memoryview(rest)) else None
+
+    def _read_slot(self, slot: int, payload_bytes: int) -> Any:
+        if self.slots is None:
+            raise RuntimeError("host protocol: a payload in shared memory that there is not")
+        return self.slots.read(slot, payload_bytes)
 
     def _fill(self, target: memoryview) -> bool:
         """Fills the target; False at the end of the stream."""
@@ -53,9 +78,7 @@ class FrameReader:
             if len(rest) >= BUFFER_BYTES:
                 count = self._receive(rest)
             else:
-                self._start = 0
-                self._end = self._receive(self._buffer)
-                count = self._take(rest)
+                count = self._take(rest) if self._receive_more() else 0
             if count == 0:
                 return False
             position += count
@@ -67,6 +90,16 @@ class FrameReader:
         target[:count] = self._buffer[self._start : self._start + count]
         self._start += count
         return count
+
+    def _receive_more(self) -> bool:
+        """Adds to what is in the buffer, which is less than a preamble; False at the end of the stream."""
+        left = self._end - self._start
+        if left > 0:
+            self._buffer[:left] = bytes(self._buffer[self._start : self._end])
+        count = self._receive(self._buffer[left:] if left > 0 else self._buffer)
+        self._start = 0
+        self._end = left + count
+        return count > 0
 
     def _receive(self, target: memoryview) -> int:
         try:
@@ -105,13 +138,3 @@ class FrameWriter:
                 first += 1
             if count > 0:
                 views[first] = views[first][count:]
-
-
-def allocate_aligned(count: int) -> Any:
-    """An array of bytes that models may write to; not cleared, because all of it is received."""
-    # Not at the top: a host must be able to say that numpy is missing. Payloads come only after that.
-    import numpy
-
-    block = numpy.empty(count + FRAME_ALIGNMENT, numpy.uint8)
-    start = -block.ctypes.data % FRAME_ALIGNMENT
-    return block[start : start + count]

@@ -1,7 +1,7 @@
 """The life of the Python host: hello, load, start, then execute until the socket closes. Called by __main__.py.
 
-The reader thread reads frames and answers pings, so the host is heard while the model computes; model code runs on
-the main thread, one job after another. When the server goes away so does the host, whatever the model is doing.
+Model code runs on the main thread, one job after another; reading.py tells who reads the frames, so that the host is heard
+while the model computes. When the server goes away so does the host, whatever the model is doing.
 """
 import atexit
 import ctypes
@@ -11,10 +11,8 @@ import platform
 import signal
 import socket
 import sys
-import threading
 import traceback
-from queue import SimpleQueue
-from typing import Any, Callable, Dict, List, NoReturn, Optional
+from typing import Any, Dict, List, NoReturn, Optional
 
 from nereid_host.calls import Calls
 from nereid_host.exception_text import text_of
@@ -38,7 +36,9 @@ from nereid_host.protocol import (
     PROTOCOL_VERSION,
     encode_control_frame,
 )
+from nereid_host.reading import Job, Reading
 from nereid_host.runtime import FINALIZING, INITIALIZING, RUNNING, runtime
+from nereid_host.slots import SharedSlots
 from nereid_host.status import StatusError
 
 _SOCKET_FD = 3
@@ -74,9 +74,9 @@ class Host:
         self._reader = FrameReader(connection)
         self._writer = FrameWriter(connection)
         self._calls = Calls(self._writer.send)
+        self._reading = Reading(self._read_one, self._calls.is_open)
+        self._calls.reading = self._reading
         self._backend_file = backend_file
-        # Also filled by destructors, which only this kind of queue allows.
-        self._jobs: "SimpleQueue[Callable[[], None]]" = SimpleQueue()
         self._model: Any = None
         self._runner: Any = None
         self._is_stopping = False
@@ -84,13 +84,16 @@ class Host:
     def run(self) -> NoReturn:
         runtime.log = self._log
         runtime.calls = self._calls
-        runtime.later = self._jobs.put
+        runtime.later = self._reading.later
         language = "python %s" % platform.python_version()
-        hello = {"protocolVersion": PROTOCOL_VERSION, "pid": os.getpid(), "language": language}
+        hello = {
+            "protocolVersion": PROTOCOL_VERSION,
+            "pid": os.getpid(),
+            "language": language,
+            "isSlotUser": sys.platform.startswith("linux"),
+        }
         self._send(FRAME_HELLO, hello)
-        threading.Thread(target=self._read, name="nereid-reader", daemon=True).start()
-        while True:
-            self._jobs.get()()
+        self._reading.run()
 
     def _send(self, frame_type: int, message: Optional[Dict[str, Any]] = None) -> None:
         self._writer.send([encode_control_frame(frame_type, message)])
@@ -103,60 +106,55 @@ class Host:
     def _log(self, level: str, message: str) -> None:
         self._send(FRAME_LOG, {"level": level, "message": message})
 
-    def _read(self) -> None:
+    def _read_one(self) -> Optional[Job]:
+        """Waits for one frame; what it asks of the main thread. Without the server there is nothing to live for."""
         try:
-            # No variable here holds a frame: it would stay in memory until the next one comes.
-            while self._read_one():
-                pass
-            os._exit(0)
+            frame = self._reader.read()
+            if frame is None:
+                os._exit(0)
+            return self._on_frame(frame)
         except BaseException:
-            # Without this thread nobody would notice the end of the server.
             traceback.print_exc()
             os._exit(1)
 
-    def _read_one(self) -> bool:
-        frame = self._reader.read()
-        if frame is not None:
-            self._on_frame(frame)
-        return frame is not None
-
-    def _on_frame(self, frame: Frame) -> None:
+    def _on_frame(self, frame: Frame) -> Optional[Job]:
         if frame.type == FRAME_EXECUTE:
-            self._accept(frame)
-        elif frame.type == FRAME_RESULT:
+            return self._accept(frame)
+        if frame.type == FRAME_RESULT:
             self._calls.on_result(frame)
         elif frame.type == FRAME_PING:
             self._send(FRAME_PONG)
         elif frame.type == FRAME_CANCEL:
-            message = json.loads(bytes(frame.header))
+            message = json.loads(frame.header)
             if self._runner is not None:
                 self._runner.cancel(message["batchId"], message["request"])
         elif frame.type == FRAME_FLOW:
-            message = json.loads(bytes(frame.header))
+            message = json.loads(frame.header)
             if self._runner is not None:
                 self._runner.set_paused(message["batchId"], message["request"], message["isPaused"])
         elif frame.type == FRAME_LOAD:
-            message = json.loads(bytes(frame.header))
-            self._jobs.put(lambda: self._load(message))
+            message = json.loads(frame.header)
+            return lambda: self._load(message)
         elif frame.type == FRAME_START:
-            config = json.loads(bytes(frame.header))["config"]
-            self._jobs.put(lambda: self._start(config))
+            config = json.loads(frame.header)["config"]
+            return lambda: self._start(config)
         elif frame.type == FRAME_STOP:
             self._is_stopping = True
             if self._runner is not None:
                 self._runner.cancel_all()
             self._calls.stop()
-            self._jobs.put(self._stop)
+            return self._stop
         else:
             self._log("warning", "host protocol: unknown frame type %d ignored" % frame.type)
+        return None
 
-    def _accept(self, frame: Frame) -> None:
+    def _accept(self, frame: Frame) -> Job:
         runner = self._runner
         if runner is None:
             raise RuntimeError("host protocol: EXECUTE before START")
-        # In a list that the job empties: the reader must not keep the requests alive.
+        # In a list that the job empties: whoever holds the job must not keep the requests alive.
         batch = [runner.accept(decode_execute_frame(frame))]
-        self._jobs.put(lambda: runner.run(batch.pop()))
+        return lambda: runner.run(batch.pop())
 
     def _load(self, message: Dict[str, Any]) -> None:
         try:
@@ -166,6 +164,9 @@ class Host:
 
             adapter = find_adapter(message["backend"])
             is_python = adapter is None
+            slots = message.get("slots")
+            if slots is not None:
+                self._reader.slots = SharedSlots(slots["fd"], slots["slotBytes"])
             self._model = PythonModel(message, self._backend_file) if is_python else adapter(message)
             config = self._model.complete_config()
             self._send(FRAME_LOADED, {"config": config, "isRequestInfoWanted": is_python})
@@ -181,7 +182,9 @@ class Host:
             runtime.phase = INITIALIZING
             self._model.initialize(config)
             runtime.phase = RUNNING
-            self._runner = BatchRunner(self._model, config, self._send_answer, self._jobs.put)
+            self._runner = BatchRunner(
+                self._model, config, self._reader.slots, self._send_answer, self._reading.later
+            )
             self._send(FRAME_STARTED)
         except BaseException as error:
             self._fail(error)

@@ -44,16 +44,21 @@ class FirstResponse:
             on_iterator(ResponseIterator(self._stream))
 
 
-def call_for_one(message: Dict[str, Any], payload: Payload, on_response: OnResponse) -> Callable[[], None]:
+def call_for_one(
+    message: Dict[str, Any], payload: Payload, on_response: OnResponse, is_waited_for: bool = False
+) -> Callable[[], None]:
     """The answer cancels the call."""
     calls = runtime.calls
     call_id = calls.next_id()
-    calls.start(call_id, {**message, "isStream": False}, payload, OneResponse(on_response).on_result)
+    calls.start(call_id, {**message, "isStream": False}, payload, OneResponse(on_response).on_result, is_waited_for)
     return lambda: calls.cancel(call_id)
 
 
 def call_for_many(
-    message: Dict[str, Any], payload: Payload, on_iterator: Callable[[ResponseIterator], None]
+    message: Dict[str, Any],
+    payload: Payload,
+    on_iterator: Callable[[ResponseIterator], None],
+    is_waited_for: bool = False,
 ) -> Callable[[], None]:
     """The answer cancels the call."""
     calls = runtime.calls
@@ -62,7 +67,7 @@ def call_for_many(
         cancel=lambda: calls.cancel(call_id), set_paused=lambda is_paused: calls.set_paused(call_id, is_paused)
     )
     first = FirstResponse(control, on_iterator)
-    calls.start(call_id, {**message, "isStream": True}, payload, first.on_result)
+    calls.start(call_id, {**message, "isStream": True}, payload, first.on_result, is_waited_for)
     return control.cancel
 
 

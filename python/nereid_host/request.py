@@ -116,8 +116,8 @@ class InferenceRequest:
         if isinstance(call, InferenceResponse):
             return call
         begin: Any = call_for_many if decoupled else call_for_one
-        begin(call.message, call.payload, answered.put)
-        return answered.get()
+        begin(call.message, call.payload, answered.put, is_waited_for=True)
+        return runtime.calls.wait_for(answered)
 
     def async_exec(self, decoupled: bool = False) -> "Any":
         """A future of the running event loop, with what `exec` returns; cancelling it cancels the call."""

@@ -10,7 +10,8 @@ import struct
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from nereid_host.call_frame import typed_parameters
-from nereid_host.protocol import FRAME_PART, FRAME_RESPONSE, align_up, encode_head
+from nereid_host.protocol import FRAME_PART, FRAME_RESPONSE, IN_SLOT, align_up, encode_head
+from nereid_host.slots import PAYLOAD_BYTES_MIN, SharedSlots
 
 _RESULT_ERROR = 0
 _RESULT_OUTPUTS = 1
@@ -50,15 +51,24 @@ class ExecuteTimes(NamedTuple):
     output_ns: int
 
 
-def encode_response_frame(batch_id: int, times: ExecuteTimes, results: List[Result]) -> List[Any]:
-    return _encode(FRAME_RESPONSE, struct.pack("<IQQQI", batch_id, *times, len(results)), results)
+class ResponseSlot(NamedTuple):
+    slots: SharedSlots
+    number: int
+
+
+def encode_response_frame(
+    batch_id: int, times: ExecuteTimes, results: List[Result], slot: Optional[ResponseSlot] = None
+) -> List[Any]:
+    return _encode(FRAME_RESPONSE, struct.pack("<IQQQI", batch_id, *times, len(results)), results, slot)
 
 
 def encode_part_frame(batch_id: int, request: int, is_final: bool, result: Result) -> List[Any]:
     return _encode(FRAME_PART, struct.pack("<IIB", batch_id, request, is_final), [result])
 
 
-def _encode(frame_type: int, start: bytes, results: List[Result]) -> List[Any]:
+def _encode(
+    frame_type: int, start: bytes, results: List[Result], slot: Optional[ResponseSlot] = None
+) -> List[Any]:
     header = [start]
     payload: List[Any] = []
     position = 0
@@ -74,6 +84,8 @@ def _encode(frame_type: int, start: bytes, results: List[Result]) -> List[Any]:
                 payload.append(output.data)
                 position += len(output.data)
             header.append(_encode_parameters(result.parameters))
+    if slot is not None and position > PAYLOAD_BYTES_MIN and slot.slots.write(slot.number, payload, position):
+        return [encode_head(frame_type, b"".join(header), position, IN_SLOT, slot.number)]
     padding = bytes(align_up(position) - position)
     return [encode_head(frame_type, b"".join(header), position)] + payload + [padding]
 

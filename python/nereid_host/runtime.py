@@ -30,7 +30,7 @@ class Runtime:
         self.phase = LOADING
         # nereid_host.calls.Calls: what may be asked of the server.
         self.calls: Any = None
-        # Has something done on the main thread; safe in destructors.
+        # Has something short done soon, on a thread of the host; safe in destructors.
         self.later: Callable[[Callable[[], None]], None] = _drop_job
 
 

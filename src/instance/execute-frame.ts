@@ -10,7 +10,9 @@
 
 import type { ExecuteBatch, ExecuteInput, ExecuteRequest } from '../backend/sdk.ts';
 import type { TensorBytes } from '../domain/tensor.ts';
+import { notePayload } from './collect-payloads.ts';
 import { alignUp, FRAME_EXECUTE, joinFrame, PREAMBLE_BYTES, writePreamble } from './protocol.ts';
+import type { FrameSlot } from './shared-slots.ts';
 import { type HeaderCursor, rangeBytesOf, readRange, writeRange } from './tensor-range.ts';
 
 /** One input of one request, as the server sends it: `reshape` already applied to the shape. */
@@ -30,13 +32,18 @@ export interface SentRequest {
 
 const NO_INFO = Buffer.alloc(0);
 
-export function encodeExecuteFrame(batchId: number, requests: readonly SentRequest[]): Buffer[] {
+export function encodeExecuteFrame(
+  batchId: number,
+  requests: readonly SentRequest[],
+  slot?: FrameSlot,
+): Buffer[] {
   const { offsets, payloadBytes } = layOut(requests);
+  notePayload(payloadBytes);
   const headerBytes = headerBytesOf(requests);
   const head = Buffer.allocUnsafe(alignUp(PREAMBLE_BYTES + headerBytes));
   writePreamble(head, { type: FRAME_EXECUTE, headerBytes, payloadBytes });
   writeHeader(head, batchId, requests, offsets);
-  return joinFrame(head, { pieces: piecesOf(requests, offsets), payloadBytes });
+  return joinFrame(head, { pieces: piecesOf(requests, offsets), payloadBytes }, slot);
 }
 
 /** offsets[request][position of the input in that request] */

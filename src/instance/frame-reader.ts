@@ -4,7 +4,9 @@
 
 import { FRAME_BYTES_MAX } from '../domain/limits.ts';
 import { internal } from '../domain/status.ts';
-import { alignUp, FRAME_ALIGNMENT, PREAMBLE_BYTES, readU64 } from './protocol.ts';
+import { notePayload } from './collect-payloads.ts';
+import { alignUp, FRAME_ALIGNMENT, PREAMBLE_BYTES, readPlace, readU64 } from './protocol.ts';
+import type { SharedSlots } from './shared-slots.ts';
 
 export interface Frame {
   readonly type: number;
@@ -12,6 +14,8 @@ export interface Frame {
   /** One piece when the reader was made with `isContiguous`. */
   readonly payload: readonly Buffer[];
   readonly payloadBytes: number;
+  /** The slot that goes with the frame; 0: none. */
+  readonly slot: number;
 }
 
 const EMPTY: readonly Buffer[] = [];
@@ -23,11 +27,15 @@ export class FrameReader {
   #head: Buffer | undefined;
   #header: Buffer | undefined;
   #type = 0;
+  #slot = 0;
   #payloadBytes = 0;
   #paddedLeft = 0;
   #payloadLeft = 0;
   #pieces: Buffer[] = [];
   #assembly: Buffer | undefined;
+
+  /** Where payloads are that are not in their frames. */
+  slots: SharedSlots | undefined;
 
   constructor(options: { isContiguous: boolean; onFrame: (frame: Frame) => void }) {
     this.#isContiguous = options.isContiguous;
@@ -50,14 +58,23 @@ export class FrameReader {
     if (headBytes + payloadBytes > FRAME_BYTES_MAX) throw internal('host protocol: frame is too large');
     if (head.length < headBytes) return this.#keep(head);
     this.#head = undefined;
-    this.#type = head.readUInt8(4);
+    const { type, slot, isInSlot } = readPlace(head);
+    this.#type = type;
+    this.#slot = slot;
     this.#header = head.subarray(PREAMBLE_BYTES, PREAMBLE_BYTES + headerBytes);
     this.#payloadBytes = payloadBytes;
-    this.#payloadLeft = payloadBytes;
-    this.#paddedLeft = alignUp(payloadBytes);
+    this.#payloadLeft = isInSlot ? 0 : payloadBytes;
+    this.#paddedLeft = alignUp(this.#payloadLeft);
+    if (isInSlot) this.#pieces.push(this.#readSlot(slot, payloadBytes));
     const rest = head.subarray(headBytes);
     if (this.#paddedLeft === 0) this.#finish();
     return rest;
+  }
+
+  #readSlot(slot: number, payloadBytes: number): Buffer {
+    if (this.slots === undefined)
+      throw internal('host protocol: a payload in shared memory that there is not');
+    return this.slots.read(slot, payloadBytes);
   }
 
   #keep(head: Buffer): Buffer {
@@ -90,12 +107,14 @@ export class FrameReader {
   }
 
   #finish(): void {
+    notePayload(this.#payloadBytes);
     const payload = this.#assembly === undefined ? this.#pieces : [this.#assembly];
     const frame: Frame = {
       type: this.#type,
       header: this.#header!,
       payload: payload.length === 0 ? EMPTY : payload,
       payloadBytes: this.#payloadBytes,
+      slot: this.#slot,
     };
     this.#header = undefined;
     this.#assembly = undefined;

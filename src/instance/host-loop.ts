@@ -31,10 +31,12 @@ import {
   type LoadMessage,
   type LogMessage,
   PROTOCOL_VERSION,
+  type SlotsMessage,
   type StartMessage,
 } from './protocol.ts';
 import { RequestSenders } from './request-senders.ts';
 import { encodeResponseFrame } from './response-frame.ts';
+import { type FrameSlot, SharedSlots } from './shared-slots.ts';
 
 const EMPTY_PAYLOAD = Buffer.alloc(0);
 
@@ -54,6 +56,7 @@ class HostLoop {
   readonly #socket: Socket;
   readonly #senders: RequestSenders;
   readonly #calls: HostCallsClient;
+  readonly #reader = new FrameReader({ isContiguous: true, onFrame: (frame) => this.#onFrame(frame) });
   readonly #waiting: ExecuteBatch[] = [];
   /** By batch that waits or runs: the requests nobody waits for any more. */
   readonly #cancelled = new Map<number, Set<number>>();
@@ -61,6 +64,9 @@ class HostLoop {
   #instance: BackendInstance | undefined;
   #running: ExecuteBatch | undefined;
   #drained: Promise<void> | undefined;
+  #slots: SharedSlots | undefined;
+  /** By batch that waits or runs, where the server shares memory. */
+  readonly #slotOf = new Map<number, number>();
 
   constructor(options: HostOptions) {
     this.#options = options;
@@ -79,14 +85,14 @@ class HostLoop {
   }
 
   run(): void {
-    const reader = new FrameReader({ isContiguous: true, onFrame: (frame) => this.#onFrame(frame) });
-    this.#socket.on('data', (chunk: Buffer) => reader.push(chunk));
+    this.#socket.on('data', (chunk: Buffer) => this.#reader.push(chunk));
     this.#socket.on('error', () => this.#options.exit(1));
     this.#socket.on('close', () => this.#options.exit(0));
     const hello: HelloMessage = {
       protocolVersion: PROTOCOL_VERSION,
       pid: process.pid,
       language: `node ${process.versions.node}`,
+      isSlotUser: true,
     };
     this.#send(FRAME_HELLO, hello);
   }
@@ -98,11 +104,10 @@ class HostLoop {
   #onFrame(frame: Frame): void {
     switch (frame.type) {
       case FRAME_EXECUTE:
-        this.#waiting.push(decodeExecuteFrame(frame.header, frame.payload[0] ?? EMPTY_PAYLOAD));
-        if (this.#running === undefined) this.#runWaiting();
+        this.#accept(frame);
         return;
       case FRAME_LOAD:
-        void this.#load(JSON.parse(frame.header.toString()) as LoadMessage);
+        void this.#load(JSON.parse(frame.header.toString()) as LoadMessage & { slots?: SlotsMessage });
         return;
       case FRAME_START:
         void this.#start(JSON.parse(frame.header.toString()) as StartMessage);
@@ -132,11 +137,22 @@ class HostLoop {
     }
   }
 
+  #accept(frame: Frame): void {
+    const batch = decodeExecuteFrame(frame.header, frame.payload[0] ?? EMPTY_PAYLOAD);
+    if (frame.slot > 0) this.#slotOf.set(batch.id, frame.slot);
+    this.#waiting.push(batch);
+    if (this.#running === undefined) this.#runWaiting();
+  }
+
   #log(message: LogMessage): void {
     this.#send(FRAME_LOG, message);
   }
 
-  async #load(message: LoadMessage): Promise<void> {
+  async #load(message: LoadMessage & { slots?: SlotsMessage }): Promise<void> {
+    if (message.slots !== undefined) {
+      this.#slots = SharedSlots.attach(message.slots.fd, message.slots.slotBytes);
+      this.#reader.slots = this.#slots;
+    }
     // What ps and top show.
     process.title = `nereid-host ${message.placement.name} ${message.modelName}:${message.version}`;
     try {
@@ -224,8 +240,16 @@ class HostLoop {
   #respond(batch: ExecuteBatch, reply: ExecuteReply): void {
     if (this.#cancelled.size > 0) this.#cancelled.delete(batch.id);
     // One part means the output bytes were copied into it, so the backend may have its memory back now.
-    const isCopied = this.#write(encodeResponseFrame(batch.id, reply), () => reply.release?.());
+    const frame = encodeResponseFrame(batch.id, reply, this.#takeSlot(batch.id));
+    const isCopied = this.#write(frame, () => reply.release?.());
     if (isCopied) reply.release?.();
+  }
+
+  #takeSlot(batchId: number): FrameSlot | undefined {
+    const number = this.#slotOf.get(batchId);
+    if (number === undefined) return undefined;
+    this.#slotOf.delete(batchId);
+    return this.#slots?.slot(number);
   }
 
   /** True when the frame was one part; otherwise `onSent` runs when the last one has left. */

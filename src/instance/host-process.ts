@@ -9,6 +9,7 @@ import { HOST_HELLO_MS_MAX, HOST_LOAD_MS_MAX, HOST_STOP_MS_MAX } from '../domain
 import type { ModelConfig } from '../domain/model-config.ts';
 import { StatusError, unavailable } from '../domain/status.ts';
 import type { CallCancelMessage, CallFlowMessage, CallMessage } from './call-frame.ts';
+import { encodeExecuteFrame, type SentRequest } from './execute-frame.ts';
 import { type Frame, FrameReader } from './frame-reader.ts';
 import { HostOutput } from './host-output.ts';
 import { decodePartFrame, type ReceivedPart } from './part-frame.ts';
@@ -38,6 +39,7 @@ import {
   PROTOCOL_VERSION,
 } from './protocol.ts';
 import { decodeResponseFrame, type ReceivedReply } from './response-frame.ts';
+import { SharedSlots, SLOT_BYTES, SlotTable } from './shared-slots.ts';
 
 /** How to start a host: the command of its language. */
 export interface HostCommand {
@@ -85,12 +87,18 @@ interface Waiting {
  */
 const LAST_READ_MS_MAX = 100;
 
+/** Beside the socket on 3. */
+const SLOTS_FD = 4;
+
 export class HostProcess {
   readonly #child: ChildProcess;
   readonly #socket: Duplex;
   readonly #events: HostEvents;
   readonly #command: HostCommand;
   readonly #output: HostOutput;
+  readonly #slots: SharedSlots | undefined;
+  /** Undefined when the host does not use shared memory. */
+  #slotTable: SlotTable | undefined;
   #waiting: Waiting | undefined;
   #exitReason: string | undefined;
   #killReason: string | undefined;
@@ -99,7 +107,13 @@ export class HostProcess {
   /** Milliseconds of performance.now() when the last frame came. */
   lastHeardMs = performance.now();
 
-  private constructor(child: ChildProcess, command: HostCommand, events: HostEvents) {
+  private constructor(
+    child: ChildProcess,
+    command: HostCommand,
+    events: HostEvents,
+    slots: SharedSlots | undefined,
+  ) {
+    this.#slots = slots;
     this.#child = child;
     this.#command = command;
     this.#events = events;
@@ -113,12 +127,13 @@ export class HostProcess {
 
   /** Spawns the process and waits for its hello. */
   static async launch(command: HostCommand, events: HostEvents): Promise<HostProcess> {
+    const slots = SharedSlots.create();
     const child = spawn(command.file, command.args, {
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', ...(slots === undefined ? [] : [slots.fd])],
       env: { ...process.env, ...command.env },
       windowsHide: true,
     });
-    const host = new HostProcess(child, command, events);
+    const host = new HostProcess(child, command, events, slots);
     host.#attach();
     const header = await host.#expect(FRAME_HELLO, HOST_HELLO_MS_MAX, 'say hello');
     const hello = JSON.parse(header.toString()) as HelloMessage;
@@ -126,6 +141,7 @@ export class HostProcess {
       host.kill(`host speaks protocol version ${hello.protocolVersion}, the server ${PROTOCOL_VERSION}`);
       throw unavailable(host.#killReason!);
     }
+    if (hello.isSlotUser === true && slots !== undefined) host.#slotTable = new SlotTable(slots);
     return host;
   }
 
@@ -135,7 +151,8 @@ export class HostProcess {
 
   async load(message: LoadMessage): Promise<LoadedMessage> {
     const answer = this.#expect(FRAME_LOADED, HOST_LOAD_MS_MAX, 'load the model');
-    this.#socket.write(encodeControlFrame(FRAME_LOAD, message));
+    const slots = this.#slotTable && { fd: SLOTS_FD, slotBytes: SLOT_BYTES };
+    this.#socket.write(encodeControlFrame(FRAME_LOAD, { ...message, slots }));
     return JSON.parse((await answer).toString()) as LoadedMessage;
   }
 
@@ -143,6 +160,10 @@ export class HostProcess {
     const answer = this.#expect(FRAME_STARTED, HOST_LOAD_MS_MAX, 'start the model');
     this.#socket.write(encodeControlFrame(FRAME_START, { config }));
     await answer;
+  }
+
+  execute(batchId: number, requests: readonly SentRequest[]): void {
+    this.send(encodeExecuteFrame(batchId, requests, this.#slotTable?.take(batchId)));
   }
 
   send(parts: readonly Buffer[]): void {
@@ -191,6 +212,7 @@ export class HostProcess {
 
   #attach(): void {
     const reader = new FrameReader({ isContiguous: false, onFrame: (frame) => this.#onFrame(frame) });
+    reader.slots = this.#slots;
     this.#socket.on('data', (chunk: Buffer) => {
       try {
         reader.push(chunk);
@@ -217,7 +239,7 @@ export class HostProcess {
     this.lastHeardMs = performance.now();
     switch (frame.type) {
       case FRAME_RESPONSE:
-        this.#events.onReply(decodeResponseFrame(frame.header, frame.payload));
+        this.#onResponse(decodeResponseFrame(frame.header, frame.payload));
         return;
       case FRAME_PART:
         this.#events.onPart(decodePartFrame(frame.header, frame.payload));
@@ -245,6 +267,11 @@ export class HostProcess {
       default:
         if (this.#waiting?.frameType === frame.type) this.#settle()!.resolve(frame.header);
     }
+  }
+
+  #onResponse(reply: ReceivedReply): void {
+    this.#slotTable?.free(reply.batchId);
+    this.#events.onReply(reply);
   }
 
   #settle(): Waiting | undefined {
@@ -280,6 +307,7 @@ export class HostProcess {
     if (this.#exitReason !== undefined) return;
     this.#exitReason = reason;
     this.#socket.destroy();
+    this.#slots?.close();
     const lastWords = this.#output.lastWords();
     this.#output.close();
     const full = lastWords === '' ? reason : `${reason}; it printed: ${lastWords}`;

@@ -20,7 +20,7 @@ import type { ModelConfig } from '../domain/model-config.ts';
 import { StatusError } from '../domain/status.ts';
 import type { TensorBytes } from '../domain/tensor.ts';
 import { type CallMessage, encodeCallFrame, type ResultMessage } from './call-frame.ts';
-import { encodeExecuteFrame, type SentRequest } from './execute-frame.ts';
+import type { SentRequest } from './execute-frame.ts';
 import { ExecuteWatch } from './execute-watch.ts';
 import { type HostCommand, HostProcess } from './host-process.ts';
 import type { ReceivedPart } from './part-frame.ts';
@@ -134,10 +134,9 @@ export class Instance {
   }
 
   execute(batchId: number, requests: readonly SentRequest[]): void {
-    const frame = encodeExecuteFrame(batchId, requests);
     this.#inFlight.add(batchId);
     this.#watch?.begin();
-    this.#host!.send(frame);
+    this.#host!.execute(batchId, requests);
   }
 
   /** Nobody waits for this request any more; a hint. */
@@ -302,7 +301,7 @@ export class Instance {
       const reply = await new Promise<ReceivedReply | StatusError>((resolve) => {
         this.#onWarmupReply = resolve;
         this.#watch?.begin();
-        this.#host!.send(encodeExecuteFrame(WARMUP_BATCH_ID, batch.requests));
+        this.#host!.execute(WARMUP_BATCH_ID, batch.requests);
       });
       this.#onWarmupReply = undefined;
       if (reply instanceof StatusError) throw reply;

@@ -1,14 +1,17 @@
 // The host protocol: how the server and a host process talk over one stream socket. Public: a backend in any
 // language may speak it. All integers are little-endian; a frame is
 //
-//   │ u32 header bytes │ u8 type │ u8 0 │ u16 0 │ u64 payload bytes │ header … │ pad to 64 │ payload … │ pad to 64 │
+//   │ u32 header bytes │ u8 type │ u8 place │ u16 slot │ u64 payload bytes │ header … │ pad to 64 │ payload … │ pad to 64 │
+//
+// With the place 1 the payload is not in the frame but in that slot of the shared memory (shared-slots.ts).
 //
 // The host speaks first (HELLO, with the protocol version). Control headers are JSON; EXECUTE, RESPONSE and PART have
 // the binary headers of execute-frame.ts, response-frame.ts and part-frame.ts. Tensor bytes are only ever in the payload.
 
 import type { LoadContext, LogLevel } from '../backend/sdk.ts';
 import type { ModelConfig } from '../domain/model-config.ts';
-import type { StatusCode } from '../domain/status.ts';
+import { internal, type StatusCode } from '../domain/status.ts';
+import { type FrameSlot, type PlacedPayload, SLOT_PAYLOAD_BYTES_MIN } from './shared-slots.ts';
 
 export const PROTOCOL_VERSION = 2;
 
@@ -34,6 +37,15 @@ export const FRAME_CALL_FLOW = 19;
 
 export const PREAMBLE_BYTES = 16;
 
+/** Offsets in the preamble. */
+const TYPE_AT = 4;
+const PLACE_AT = 5;
+const SLOT_AT = 6;
+
+/** Where a payload is. */
+const IN_FRAME = 0;
+const IN_SLOT = 1;
+
 /** Header and payload start at multiples of this, so that tensors in a frame are aligned for vector code. */
 export const FRAME_ALIGNMENT = 64;
 
@@ -46,11 +58,19 @@ export interface HelloMessage {
   readonly protocolVersion: number;
   readonly pid: number;
   readonly language: string;
+  /** The host knows shared memory. */
+  readonly isSlotUser?: boolean;
 }
 
 /** A LoadContext without its function, and the backend it is for. */
 export interface LoadMessage extends Omit<LoadContext, 'log'> {
   readonly backend: string;
+}
+
+/** Added to LOAD where server and host share memory. */
+export interface SlotsMessage {
+  readonly fd: number;
+  readonly slotBytes: number;
 }
 
 export interface LoadedMessage {
@@ -105,8 +125,17 @@ export function writePreamble(
   frame: { type: number; headerBytes: number; payloadBytes: number },
 ): void {
   target.writeUInt32LE(frame.headerBytes, 0);
-  target.writeUInt32LE(frame.type, 4);
+  // Place and slot are 0 until joinFrame knows better.
+  target.writeUInt32LE(frame.type, TYPE_AT);
   writeU64(target, frame.payloadBytes, 8);
+}
+
+/** What the preamble says beside the sizes. */
+export function readPlace(head: Buffer): { type: number; slot: number; isInSlot: boolean } {
+  const place = head.readUInt8(PLACE_AT);
+  if (place !== IN_FRAME && place !== IN_SLOT)
+    throw internal(`host protocol: unknown place ${place} of a payload`);
+  return { type: head.readUInt8(TYPE_AT), slot: head.readUInt16LE(SLOT_AT), isInSlot: place === IN_SLOT };
 }
 
 export function encodeControlFrame(type: number, message?: object): Buffer {
@@ -119,12 +148,17 @@ export function encodeControlFrame(type: number, message?: object): Buffer {
 
 /**
  * Joins a finished head (preamble and header, padded) with its payload pieces. Small payloads are copied behind
- * the head; large ones stay where they are and leave with one scatter-gather write. Pieces may be in any order.
+ * the head; large ones are written to the slot, or else stay where they are and leave with one scatter-gather write.
+ * Pieces may be in any order.
  */
-export function joinFrame(
-  head: Buffer,
-  payload: { pieces: readonly { data: Buffer; offset: number }[]; payloadBytes: number },
-): Buffer[] {
+export function joinFrame(head: Buffer, payload: PlacedPayload, slot?: FrameSlot): Buffer[] {
+  if (slot !== undefined) {
+    head.writeUInt16LE(slot.number, SLOT_AT);
+    if (payload.payloadBytes > SLOT_PAYLOAD_BYTES_MIN && slot.write(payload)) {
+      head.writeUInt8(IN_SLOT, PLACE_AT);
+      return [head];
+    }
+  }
   const paddedBytes = alignUp(payload.payloadBytes);
   if (payload.payloadBytes <= COALESCE_BYTES_MAX) {
     const frame = Buffer.allocUnsafe(head.length + paddedBytes);

@@ -21,6 +21,7 @@ import {
   resultBytesOf,
   writeResult,
 } from './result-codec.ts';
+import type { FrameSlot } from './shared-slots.ts';
 import type { HeaderCursor } from './tensor-range.ts';
 
 export interface ReceivedReply {
@@ -31,7 +32,7 @@ export interface ReceivedReply {
   readonly results: readonly ReceivedResult[];
 }
 
-export function encodeResponseFrame(batchId: number, reply: ExecuteReply): Buffer[] {
+export function encodeResponseFrame(batchId: number, reply: ExecuteReply, slot?: FrameSlot): Buffer[] {
   let headerBytes = 32;
   for (const result of reply.results) headerBytes += resultBytesOf(result);
   const head = Buffer.allocUnsafe(alignUp(PREAMBLE_BYTES + headerBytes));
@@ -43,7 +44,7 @@ export function encodeResponseFrame(batchId: number, reply: ExecuteReply): Buffe
   const plan: PayloadPlan = { pieces: [], position: 0 };
   for (const result of reply.results) at = writeResult(head, at, result, plan);
   writePreamble(head, { type: FRAME_RESPONSE, headerBytes, payloadBytes: plan.position });
-  return joinFrame(head, { pieces: plan.pieces, payloadBytes: plan.position });
+  return joinFrame(head, { pieces: plan.pieces, payloadBytes: plan.position }, slot);
 }
 
 export function decodeResponseFrame(header: Buffer, payload: readonly Buffer[]): ReceivedReply {

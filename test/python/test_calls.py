@@ -43,7 +43,7 @@ class Server:
         if array is not None:
             payload = np.array(array, np.float32).view(np.uint8)
             message["response"] = {"model": "m", "version": 1, "id": "", "parameters": {}, "outputs": [ONE]}
-        self.calls.on_result(Frame(FRAME_RESULT, memoryview(json.dumps(message).encode()), payload))
+        self.calls.on_result(Frame(FRAME_RESULT, json.dumps(message).encode(), payload))
 
     def types(self):
         return [frame_type for frame_type, _ in self.messages]

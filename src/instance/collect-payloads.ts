@@ -1,0 +1,44 @@
+// Frees large payloads in time. A tensor of the wire is a Buffer outside of the JavaScript heap: next to nothing for the
+// collector, which runs when its own small heap fills up, until V8 notices that much memory hangs on few objects and marks
+// the whole heap, in steps of five milliseconds and more, again and again. Here the bytes are counted that came and went, and
+// a collection of the young objects alone, well below a millisecond, frees them before it comes to that
+// (docs/adr/0009).
+
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+/** Well below the 64 MiB at which V8 begins to mark. */
+const COLLECT_BYTES = 16 * 1024 * 1024;
+
+/** How far the heap may grow before all of it is marked. */
+const HEAP_GROWING_PERCENT = 900;
+
+type Collect = (options: { type: 'minor' }) => void;
+
+let collect: Collect | undefined;
+let bytesSince = 0;
+let isScheduled = false;
+
+/** Bytes of a payload that was received or made. */
+export function notePayload(byteLength: number): void {
+  bytesSince += byteLength;
+  if (bytesSince < COLLECT_BYTES || isScheduled) return;
+  isScheduled = true;
+  // Behind the answers that are being written now.
+  setImmediate(collectNow);
+}
+
+function collectNow(): void {
+  isScheduled = false;
+  bytesSince = 0;
+  collect ??= findCollect();
+  collect({ type: 'minor' });
+}
+
+function findCollect(): Collect {
+  // The limit of the old objects is a multiple of those that live, payloads included: a server has few, and would reach it
+  // with a handful of large requests.
+  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWING_PERCENT}`);
+  setFlagsFromString('--expose-gc');
+  return runInNewContext('gc') as Collect;
+}
