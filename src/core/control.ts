@@ -5,8 +5,9 @@ import type { ModelConfig } from '../domain/model-config.ts';
 import { invalidArgument, StatusError, unavailable } from '../domain/status.ts';
 import type { Logger } from '../lib/logger.ts';
 import { Semaphore } from '../lib/semaphore.ts';
-import { type LoadEnvironment, loadVersion } from './model/load-version.ts';
-import type { Model } from './model/model.ts';
+import { loadServed } from './load-served.ts';
+import type { LoadEnvironment } from './model/load-version.ts';
+import type { ServedModel } from './model/served-model.ts';
 import { type Catalog, type IndexRow, UNLOADED_REASON, type VersionRecord } from './repository/catalog.ts';
 import type { OverrideDirectory } from './repository/file-override.ts';
 import {
@@ -191,11 +192,11 @@ export class ModelControl {
   }
 
   /** All versions or none; on failure what served before goes on serving. */
-  async #loadVersions(found: FoundModel, versions: readonly number[]): Promise<Model[]> {
+  async #loadVersions(found: FoundModel, versions: readonly number[]): Promise<ServedModel[]> {
     const name = found.config.name;
     const results = await Promise.all(versions.map((version) => this.#tryVersion(found, version)));
     const failures = results.filter((result) => result instanceof StatusError);
-    if (failures.length === 0) return results as Model[];
+    if (failures.length === 0) return results as ServedModel[];
     let text = '';
     for (let i = 0; i < versions.length; i++) {
       const version = versions[i]!;
@@ -222,7 +223,7 @@ export class ModelControl {
     throw invalidArgument(`load failed for model '${name}': ${text}`);
   }
 
-  async #tryVersion(found: FoundModel, version: number): Promise<Model | StatusError> {
+  async #tryVersion(found: FoundModel, version: number): Promise<ServedModel | StatusError> {
     const { config, directory } = found;
     if (this.#catalog.records(config.name).get(version)?.state !== 'READY') {
       this.#catalog.set(config.name, version, { state: 'LOADING', reason: '', model: undefined });
@@ -231,7 +232,7 @@ export class ModelControl {
       for (let attempt = 0; ; attempt++) {
         this.#log.info(`loading: ${config.name}:${version}`);
         try {
-          return await loadVersion(
+          return await loadServed(
             { config, version, modelDirectory: directory.path },
             this.#options.environment,
           );
@@ -243,7 +244,7 @@ export class ModelControl {
   }
 
   /** From one moment to the next requests go to the new models; the old ones finish what they have. */
-  #swap(name: string, models: readonly Model[]): void {
+  #swap(name: string, models: readonly ServedModel[]): void {
     const before = new Map(this.#catalog.records(name));
     for (const model of models) {
       this.#catalog.set(name, model.version, { state: 'READY', reason: '', model });
@@ -265,7 +266,7 @@ export class ModelControl {
     void loaded?.override?.remove();
   }
 
-  #unloadVersion(model: Model): void {
+  #unloadVersion(model: ServedModel): void {
     const { name, version } = model;
     this.#catalog.set(name, version, { state: 'UNLOADING', reason: '', model });
     void model.unload().then(() => {

@@ -16,7 +16,7 @@ import {
   validateIoConfig,
   validateModelConfig,
 } from '../repository/validate-config.ts';
-import type { Batcher } from '../scheduler/batcher.ts';
+import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { MetricsRegistry } from '../stats/metrics-registry.ts';
 import { ModelStats } from '../stats/model-stats.ts';
 import { HostCalls, type HostServices } from './host-calls.ts';
@@ -89,7 +89,7 @@ export async function loadVersion(source: VersionSource, environment: LoadEnviro
       clock: environment.clock,
       delayedStartCount: environment.delayedStartCount,
     });
-    link.batcher = model.batcher;
+    link.scheduler = model.scheduler;
     model.stats.setLoadDurationSecs((environment.clock.nowMs() - startMs) / 1000);
     return model;
   } catch (thrown) {
@@ -187,7 +187,7 @@ export function loadMessageOf(
 function createLink(
   source: VersionSource,
   environment: LoadEnvironment,
-): { events: InstanceEvents; batcher: Batcher | undefined } {
+): { events: InstanceEvents; scheduler: Scheduler | undefined } {
   const log = environment.logger.child(source.config.backend);
   const calls = new WeakMap<Instance, HostCalls>();
   const callsOf = (instance: Instance): HostCalls => {
@@ -197,17 +197,17 @@ function createLink(
         services: environment.hostServices,
         instance,
         sendResult: (message, data) => instance.sendResult(message, data),
-        ancestorsOf: (parent) => link.batcher?.ancestorsOf(parent) ?? [],
+        ancestorsOf: (parent) => link.scheduler?.ancestorsOf(parent) ?? [],
       });
       calls.set(instance, found);
     }
     return found;
   };
-  const link: { events: InstanceEvents; batcher: Batcher | undefined } = {
-    batcher: undefined,
+  const link: { events: InstanceEvents; scheduler: Scheduler | undefined } = {
+    scheduler: undefined,
     events: {
-      onReply: (_instance, reply) => link.batcher?.onReply(reply),
-      onPart: (_instance, part) => link.batcher?.onPart(part),
+      onReply: (_instance, reply) => link.scheduler?.onReply(reply),
+      onPart: (_instance, part) => link.scheduler?.onPart(part),
       onCall: (instance, call, payload) => callsOf(instance).onCall(call, payload),
       onCallCancel: (instance, callId) => callsOf(instance).onCancel(callId),
       onCallFlow: (instance, callId, isPaused) => callsOf(instance).onFlow(callId, isPaused),
@@ -215,9 +215,9 @@ function createLink(
         calls.get(instance)?.onRequestCancelled(batchId, request),
       onLost: (instance, error) => {
         calls.get(instance)?.close();
-        link.batcher?.onLost(instance, error);
+        link.scheduler?.onLost(instance, error);
       },
-      onStateChange: () => link.batcher?.onInstanceChange(),
+      onStateChange: () => link.scheduler?.onInstanceChange(),
       onLog: (instance, level, message) =>
         log.write(level, `${source.config.name} ${instance.name}: ${message}`),
     },

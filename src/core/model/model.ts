@@ -2,7 +2,6 @@
 // enter through `infer` and leave through their sink; everything else is read-only after load.
 
 import type { ModelConfig } from '../../domain/model-config.ts';
-import type { ModelView } from '../../domain/model-view.ts';
 import type { InferResponse } from '../../domain/request.ts';
 import type { RequestTrace } from '../../domain/request-trace.ts';
 import { StatusError, unavailable } from '../../domain/status.ts';
@@ -13,12 +12,14 @@ import type { Clock } from '../../lib/clock.ts';
 import type { InferCall } from '../infer.ts';
 import { Batcher } from '../scheduler/batcher.ts';
 import type { BatchTiming, Entry, EntryOwner } from '../scheduler/entry.ts';
+import type { Scheduler } from '../scheduler/scheduler.ts';
 import { toSchedulerPolicy } from '../scheduler/scheduler-policy.ts';
 import type { FailureReason } from '../stats/model-metrics.ts';
 import type { ModelStats } from '../stats/model-stats.ts';
 import { validateRequest } from '../validate.ts';
 import type { Labels } from './labels.ts';
 import { encodeRequestInfo } from './request-info.ts';
+import type { ServedModel } from './served-model.ts';
 import {
   createTensorTable,
   type InputSpec,
@@ -40,7 +41,7 @@ export interface ModelOptions {
 const NS_PER_MS = 1e6;
 const NO_OUTPUTS: ReceivedOutputs = { outputs: [], parameters: undefined };
 
-export class Model implements ModelView, EntryOwner {
+export class Model implements ServedModel, EntryOwner {
   readonly config: ModelConfig;
   readonly name: string;
   readonly version: number;
@@ -51,7 +52,7 @@ export class Model implements ModelView, EntryOwner {
   readonly instances: readonly Instance[];
   readonly #labels: Labels;
   readonly #clock: Clock;
-  readonly #batcher: Batcher;
+  readonly #scheduler: Scheduler;
   #unloaded: Promise<void> | undefined;
   readonly #isRequestInfoWanted: boolean;
   readonly #rules: { modelName: string; maxBatchSize: number; tensors: TensorTable };
@@ -70,7 +71,7 @@ export class Model implements ModelView, EntryOwner {
     this.#isRequestInfoWanted = options.instances.some((instance) => instance.isRequestInfoWanted);
     this.#clock = options.clock;
     this.#rules = { modelName: this.name, maxBatchSize: this.maxBatchSize, tensors: this.tensors };
-    this.#batcher = new Batcher({
+    this.#scheduler = new Batcher({
       policy: toSchedulerPolicy(config),
       clock: options.clock,
       owner: this,
@@ -100,7 +101,7 @@ export class Model implements ModelView, EntryOwner {
   }
 
   get openCount(): number {
-    return this.#batcher.openCount;
+    return this.#scheduler.openCount;
   }
 
   labelsOf(output: string): readonly string[] | undefined {
@@ -108,8 +109,8 @@ export class Model implements ModelView, EntryOwner {
   }
 
   /** The scheduler as the instances of this model see it. */
-  get batcher(): Batcher {
-    return this.#batcher;
+  get scheduler(): Scheduler {
+    return this.#scheduler;
   }
 
   /** Throws when the request is refused; otherwise the sink gets the answer. */
@@ -142,10 +143,10 @@ export class Model implements ModelView, EntryOwner {
       held: undefined,
       isEnded: false,
     };
-    this.#batcher.enqueue(entry);
+    this.#scheduler.enqueue(entry);
     trace?.mark('QUEUE_START', startMs);
     this.stats.pendingInc();
-    call.cancellation?.onCancel(() => this.#batcher.cancel(entry));
+    call.cancellation?.onCancel(() => this.#scheduler.cancel(entry));
   }
 
   /**
@@ -227,14 +228,14 @@ export class Model implements ModelView, EntryOwner {
   }
 
   async #drainAndStop(): Promise<void> {
-    await this.#batcher.drain();
+    await this.#scheduler.drain();
     await Promise.all(this.instances.map((instance) => instance.stop()));
     this.stats.remove();
   }
 
   /** For a server that must exit now. */
   abandon(error: StatusError): void {
-    this.#batcher.failAll(error);
+    this.#scheduler.failAll(error);
     for (const instance of this.instances) instance.kill();
   }
 

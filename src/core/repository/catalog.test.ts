@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Model } from '../model/model.ts';
+import type { ServedModel } from '../model/served-model.ts';
 import { Catalog, LATEST_VERSION, UNLOADED_REASON, type VersionRecord } from './catalog.ts';
 
 /** The catalogue reads these two facts of a model and nothing else. */
-function makeModel(version: number, isHealthy = true): Model {
-  return { version, isHealthy } as Model;
+function makeModel(version: number, isHealthy = true): ServedModel {
+  return { version, isHealthy } as ServedModel;
 }
 
 function ready(version: number): VersionRecord {

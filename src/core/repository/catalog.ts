@@ -2,7 +2,7 @@
 // control.ts. A version is replaced in one step, so a request sees the old model or the new one, never neither.
 
 import { invalidArgument, notFound, unavailable } from '../../domain/status.ts';
-import type { Model } from '../model/model.ts';
+import type { ServedModel } from '../model/served-model.ts';
 
 export type VersionState = 'UNKNOWN' | 'READY' | 'UNAVAILABLE' | 'LOADING' | 'UNLOADING';
 
@@ -10,7 +10,7 @@ export interface VersionRecord {
   readonly state: VersionState;
   /** Empty when there is nothing to say; `unloaded` after an unload. */
   readonly reason: string;
-  readonly model: Model | undefined;
+  readonly model: ServedModel | undefined;
 }
 
 export interface IndexRow {
@@ -29,14 +29,14 @@ export const LATEST_VERSION = -1;
 interface CatalogEntry {
   readonly versions: Map<number, VersionRecord>;
   /** The highest READY version; kept up to date so that the hot path is one look-up. */
-  latest: Model | undefined;
+  latest: ServedModel | undefined;
 }
 
 export class Catalog {
   readonly #entries = new Map<string, CatalogEntry>();
 
   /** The model that answers a request now; throws with Triton's words when there is none. */
-  find(name: string, version: number): Model {
+  find(name: string, version: number): ServedModel {
     const entry = this.#entries.get(name);
     if (entry === undefined) throw notFound(`Request for unknown model: '${name}' is not found`);
     if (version === LATEST_VERSION) {
@@ -54,7 +54,7 @@ export class Catalog {
   }
 
   /** As the statistics endpoint looks models up: all READY versions, or the one asked for. */
-  findForStatistics(name: string, version: number): Model[] {
+  findForStatistics(name: string, version: number): ServedModel[] {
     const ready = this.readyVersions(name);
     if (ready.length === 0) throw invalidArgument(`requested model '${name}' is not available`);
     if (version === LATEST_VERSION) return ready;
@@ -66,8 +66,8 @@ export class Catalog {
   }
 
   /** READY versions, ascending. */
-  readyVersions(name: string): Model[] {
-    const models: Model[] = [];
+  readyVersions(name: string): ServedModel[] {
+    const models: ServedModel[] = [];
     for (const record of this.#entries.get(name)?.versions.values() ?? []) {
       if (record.state === 'READY' && record.model !== undefined) models.push(record.model);
     }
@@ -123,8 +123,8 @@ export class Catalog {
   }
 
   /** Loaded models in any state, for the drain at exit. */
-  models(): Model[] {
-    const models: Model[] = [];
+  models(): ServedModel[] {
+    const models: ServedModel[] = [];
     for (const entry of this.#entries.values()) {
       for (const record of entry.versions.values()) if (record.model !== undefined) models.push(record.model);
     }
@@ -132,7 +132,7 @@ export class Catalog {
   }
 
   #refresh(entry: CatalogEntry): void {
-    let latest: Model | undefined;
+    let latest: ServedModel | undefined;
     for (const record of entry.versions.values()) {
       if (record.state !== 'READY' || record.model === undefined) continue;
       if (latest === undefined || record.model.version > latest.version) latest = record.model;

@@ -11,6 +11,7 @@ import { Dispatched } from './dispatched.ts';
 import type { Entry, EntryOwner, InstancePort } from './entry.ts';
 import { formBatch } from './form-batch.ts';
 import { RequestQueue } from './request-queue.ts';
+import type { Scheduler } from './scheduler.ts';
 import type { SchedulerPolicy } from './scheduler-policy.ts';
 
 /**
@@ -31,7 +32,7 @@ export interface BatcherOptions {
   readonly delayedStartCount: number;
 }
 
-export class Batcher {
+export class Batcher implements Scheduler {
   readonly #policy: SchedulerPolicy;
   readonly #clock: Clock;
   readonly #instances: readonly InstancePort[];

@@ -1,7 +1,7 @@
 // From the bytes of a ModelInferRequest to an inference that runs: decode, find the model, convert, forward metadata,
 // start. Shared by ModelInfer and ModelStreamInfer, which differ in their sinks.
 
-import type { Model } from '../../core/model/model.ts';
+import type { ServedModel } from '../../core/model/served-model.ts';
 import { inferShared } from '../../core/shm/infer-shared.ts';
 import type { RequestRanges } from '../../domain/memory-range.ts';
 import type { ResponseSink } from '../../domain/request.ts';
@@ -17,7 +17,7 @@ import type { GrpcServices } from './services.ts';
 
 /** A request whose model is known. */
 export interface FoundModel {
-  readonly model: Model;
+  readonly model: ServedModel;
   readonly version: number;
 }
 

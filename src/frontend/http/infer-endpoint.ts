@@ -2,7 +2,7 @@
 
 import { deflate, gzip } from 'node:zlib';
 import type { InferCall } from '../../core/infer.ts';
-import type { Model } from '../../core/model/model.ts';
+import type { ServedModel } from '../../core/model/served-model.ts';
 import { LATEST_VERSION } from '../../core/repository/catalog.ts';
 import { inferShared } from '../../core/shm/infer-shared.ts';
 import { JSON_INLINE_BYTES_MAX } from '../../domain/limits.ts';
@@ -72,7 +72,7 @@ export function beginInfer(
   }
 }
 
-function requireUnary(model: Model): Model {
+function requireUnary(model: ServedModel): ServedModel {
   if (model.isDecoupled) {
     throw unsupported("HTTP end point doesn't support models with decoupled transaction policy");
   }
@@ -124,7 +124,7 @@ function decodeBody(walk: Walk, body: Body): void {
   }
 }
 
-function submitSafely(walk: Walk, model: Model, decoded: DecodedInferRequest): void {
+function submitSafely(walk: Walk, model: ServedModel, decoded: DecodedInferRequest): void {
   try {
     submit(walk, model, decoded);
   } catch (thrown) {
@@ -132,7 +132,7 @@ function submitSafely(walk: Walk, model: Model, decoded: DecodedInferRequest): v
   }
 }
 
-function submit(walk: Walk, model: Model, decoded: DecodedInferRequest): void {
+function submit(walk: Walk, model: ServedModel, decoded: DecodedInferRequest): void {
   const { services } = walk.context;
   const { exchange } = walk;
   const pattern = services.headerForwardPattern;
@@ -168,11 +168,11 @@ function submitShared(walk: Walk, call: InferCall, ranges: RequestRanges): void 
 /** One answer, written when the request is finished. */
 class UnarySink implements ResponseSink {
   readonly #walk: Walk;
-  readonly #model: Model;
+  readonly #model: ServedModel;
   readonly #decoded: DecodedInferRequest;
   readonly #single = new SingleResponse();
 
-  constructor(walk: Walk, model: Model, decoded: DecodedInferRequest) {
+  constructor(walk: Walk, model: ServedModel, decoded: DecodedInferRequest) {
     this.#walk = walk;
     this.#model = model;
     this.#decoded = decoded;
