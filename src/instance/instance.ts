@@ -97,6 +97,9 @@ export class Instance {
     return this.#state === 'stopped';
   }
 
+  /** Without a rate limiter nothing else keeps an instance from a batch. */
+  readonly isAdmitted = true;
+
   get inFlightCount(): number {
     return this.#inFlight.size;
   }

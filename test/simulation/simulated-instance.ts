@@ -53,6 +53,7 @@ export class SimulatedInstance implements InstancePort {
   #stopTimer: CancelTimer | undefined;
   state: InstancePort['state'] = 'ready';
   lastError: StatusError | undefined;
+  readonly isAdmitted = true;
   /** False from the end of the run on, so that a drain comes to its end. */
   canDie = true;
 

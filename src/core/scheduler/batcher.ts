@@ -187,7 +187,7 @@ export class Batcher implements Scheduler {
     let free: InstancePort | undefined;
     let least = depth;
     for (const instance of this.#instances) {
-      if (instance.state !== 'ready') continue;
+      if (instance.state !== 'ready' || !instance.isAdmitted) continue;
       if (this.#dispatched.lingeringCountOf(instance) >= OPEN_BATCHES_PER_INSTANCE_MAX) continue;
       const count = instance.inFlightCount;
       if (count < least) {

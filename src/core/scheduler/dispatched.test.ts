@@ -28,6 +28,7 @@ class NotedInstance implements InstancePort {
   readonly state = 'ready';
   inFlightCount = 0;
   readonly lastError = undefined;
+  readonly isAdmitted = true;
   readonly notes: string[] = [];
   /** Thrown by the next execute. */
   defect: Error | undefined;

@@ -64,6 +64,8 @@ export interface InstancePort {
   readonly name: string;
   readonly state: 'starting' | 'ready' | 'restarting' | 'failed' | 'stopped';
   readonly inFlightCount: number;
+  /** The rate limiter lets it begin another batch now; schedulers hear of a change by onInstanceChange. */
+  readonly isAdmitted: boolean;
   readonly lastError: StatusError | undefined;
   execute(batchId: number, requests: readonly SentRequest[]): void;
   cancel(batchId: number, request: number): void;
