@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from nereid_host.model_exception import TritonModelException
 from nereid_host.response import InferenceResponse
-from nereid_host.response_frame import ANSWERED, BY_SENDER, NOT_EXECUTED, Output, Result
+from nereid_host.response_frame import ANSWERED, BY_SENDER, NOT_EXECUTED, RESCHEDULE, Output, Result
 from nereid_host.status import CANCELLED, INTERNAL, UNKNOWN
 
 RESPONSE_COMPLETE_FINAL = 1
@@ -40,6 +40,7 @@ class Answer:
     __slots__ = (
         "key",
         "is_cancelled",
+        "is_rescheduled",
         "_link",
         "_output_indexes",
         "_lock",
@@ -53,6 +54,8 @@ class Answer:
     def __init__(self, key: AnswerKey, link: AnswerLink, output_indexes: Dict[str, int]) -> None:
         self.key = key
         self.is_cancelled = False
+        # The model wants to be given the request once more.
+        self.is_rescheduled = False
         self._link = link
         # Only the requested ones.
         self._output_indexes = output_indexes
@@ -128,9 +131,17 @@ class Answer:
         self.is_closed = True
         return Result(code=CANCELLED, error_kind=NOT_EXECUTED)
 
-    def fail(self, message: str) -> Result:
+    def reschedule(self) -> Result:
+        """The result for a request that the model wants to see again; what it sends then has another answer."""
+        with self._lock:
+            if self.is_closed:
+                return BY_SENDER
+            self.is_closed = True
+        return RESCHEDULE
+
+    def fail(self, message: str, code: int = INTERNAL) -> Result:
         """Ends the answer with an error, unless it has ended; the result for the RESPONSE frame."""
-        error = Result(code=self._code_of(INTERNAL), message=message)
+        error = Result(code=self._code_of(code), message=message)
         with self._lock:
             if self.is_closed:
                 return BY_SENDER
@@ -181,10 +192,10 @@ class Answer:
             # Outputs that nobody asked for, or that the config does not name, are left out, as Triton does.
             index = self._output_indexes.get(tensor.name())
             if index is not None:
-                outputs.append(Output(index, tensor.triton_dtype(), tensor.shape(), tensor.to_bytes()))
+                outputs.append((index, tensor.triton_dtype(), tensor.shape(), tensor.to_bytes()))
         text = response.parameters()
         parameters: Optional[Dict[str, Any]] = json.loads(text) if text not in ("", "{}") else None
-        return Result(outputs=outputs, parameters=parameters)
+        return Result(outputs, parameters)
 
 
 def _is_on_event_loop() -> bool:

@@ -10,7 +10,8 @@ from weakref import WeakValueDictionary
 
 from nereid_host.answer import Answer, AnswerKey, AnswerLink
 from nereid_host.exception_text import text_of
-from nereid_host.execute_frame import SentBatch, SentRequest
+from nereid_host.execute_frame import SentRequest, decode_execute_frame, input_table
+from nereid_host.frames import Frame
 from nereid_host.model import PythonModel
 from nereid_host.parents import working_for
 from nereid_host.received_request import ReceivedRequest
@@ -25,8 +26,13 @@ from nereid_host.response_frame import (
 )
 from nereid_host.runtime import runtime
 from nereid_host.slots import SharedSlots
-from nereid_host.status import StatusError
-from nereid_host.tensor import DATATYPE_NUMBERS, Tensor
+from nereid_host.status import INVALID_ARG, STATUS_CODES, StatusError
+
+
+# Words of Triton.
+_NOT_ITERATIVE = (
+    "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, while the model is not configured to handle such a flag."
+)
 
 
 class OpenBatch(NamedTuple):
@@ -49,7 +55,11 @@ class BatchRunner:
         """`send` writes a frame; `later` has something short done soon, on a thread of the host."""
         self._model = model
         self._slots = slots
-        self._inputs = [(tensor["name"], DATATYPE_NUMBERS[tensor["data_type"]]) for tensor in config["input"]]
+        # Adapters of frameworks say which request failed and how; a model in Python returns responses.
+        self._returned_types = (InferenceResponse,) if isinstance(model, PythonModel) else (InferenceResponse, StatusError)
+        self._inputs = input_table(config)
+        batching = config.get("sequence_batching") or {}
+        self._is_iterative = bool(batching.get("iterative_sequence"))
         self._output_names = [tensor["name"] for tensor in config["output"]]
         self._send = send
         self._later = later
@@ -67,7 +77,8 @@ class BatchRunner:
         self._paused: Dict[AnswerKey, Answer] = {}
         self._coroutines: Any = None
 
-    def accept(self, batch: SentBatch) -> OpenBatch:
+    def accept(self, frame: Frame) -> OpenBatch:
+        batch = decode_execute_frame(frame, self._inputs)
         answers: List[Answer] = []
         for position, request in enumerate(batch.requests):
             indexes = self._link.output_indexes
@@ -116,7 +127,7 @@ class BatchRunner:
             results.append(BY_SENDER)
             wanted.append(position)
             answers.append(answer)
-            requests.append(ReceivedRequest(self._tensors_of(sent), sent.info, answer))
+            requests.append(ReceivedRequest(sent.inputs, sent.info, answer))
         execute_ns = perf_counter_ns()
         returned = self._execute(requests, answers) if requests else []
         output_ns = perf_counter_ns()
@@ -130,13 +141,6 @@ class BatchRunner:
                 self._open[answer.key] = answer
         del self._running[batch.id]
 
-    def _tensors_of(self, request: SentRequest) -> List[Tensor]:
-        tensors: List[Tensor] = []
-        for sent in request.inputs:
-            name, datatype = self._inputs[sent.index]
-            tensors.append(Tensor.received(name, datatype, sent.shape, sent.data))
-        return tensors
-
     def _execute(
         self, requests: List[ReceivedRequest], answers: List[Answer]
     ) -> List[Union[InferenceResponse, StatusError, None]]:
@@ -147,7 +151,7 @@ class BatchRunner:
                 returned = self._model.execute(requests)
                 if isinstance(returned, CoroutineType):
                     returned = self._run_coroutine(returned, answers)
-            return self._check_returned(returned, len(requests))
+            return self._check_returned(returned, answers)
         except BaseException as error:
             return [StatusError("INTERNAL", self._report(error))] * len(requests)
 
@@ -165,13 +169,14 @@ class BatchRunner:
 
     def _finish_coroutine(self, future: Any, answers: List[Answer]) -> None:
         try:
-            self._check_returned(future.result(), len(answers))
+            self._check_returned(future.result(), answers)
         except BaseException as error:
             message = self._report(error)
             for answer in answers:
                 answer.fail_later(message)
 
-    def _check_returned(self, returned: Any, count: int) -> List[Any]:
+    def _check_returned(self, returned: Any, answers: List[Answer]) -> List[Any]:
+        count = len(answers)
         if returned is None:
             return [None] * count
         if self._link.is_decoupled:
@@ -190,8 +195,14 @@ class BatchRunner:
                 "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
                 "InferenceRequest(s) size is:%d, and InferenceResponse(s) size is:%d\n" % (count, len(returned)),
             )
-        for response in returned:
-            if response is not None and not isinstance(response, InferenceResponse):
+        for response, answer in zip(returned, answers):
+            if answer.is_rescheduled and response is not None:
+                raise StatusError(
+                    "INTERNAL",
+                    "Expected a None object in the execute function return list for reschduled request, found type '%s'."
+                    % type(response),
+                )
+            if response is not None and not isinstance(response, self._returned_types):
                 raise StatusError(
                     "INTERNAL",
                     "Expected an 'InferenceResponse' object in the execute function return list, found type '%s'."
@@ -201,13 +212,18 @@ class BatchRunner:
 
     def _take(self, answer: Answer, response: Union[InferenceResponse, StatusError, None]) -> Result:
         if response is None:
-            return BY_SENDER
+            return self._reschedule(answer) if answer.is_rescheduled else BY_SENDER
         if isinstance(response, StatusError):
-            return answer.fail(response.message)
+            return answer.fail(response.message, STATUS_CODES.index(response.code))
         try:
             return answer.take_returned(response)
         except Exception as error:
             return answer.fail(self._report(StatusError("INTERNAL", str(error))))
+
+    def _reschedule(self, answer: Answer) -> Result:
+        if self._is_iterative:
+            return answer.reschedule()
+        return answer.fail(_NOT_ITERATIVE, INVALID_ARG)
 
     def _report(self, error: BaseException) -> str:
         message = "Failed to process the request(s) for model '%s', message: %s" % (self._model.name, text_of(error))

@@ -6,9 +6,10 @@
     u32 bytes | request info as JSON
 """
 import struct
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from nereid_host.frames import Frame
+from nereid_host.tensor import DATATYPE_NUMBERS, Tensor
 
 _TWO_U32 = struct.Struct("<II")
 _U16 = struct.Struct("<H")
@@ -16,17 +17,18 @@ _U32 = struct.Struct("<I")
 _INDEX_AND_RANK = struct.Struct("<HB")
 _RANGES: Dict[int, struct.Struct] = {}
 
+_FLAG_TYPES = (
+    ("int32_false_true", "TYPE_INT32"),
+    ("fp32_false_true", "TYPE_FP32"),
+    ("bool_false_true", "TYPE_BOOL"),
+)
 
-class SentInput(NamedTuple):
-    # Counts in config.input.
-    index: int
-    shape: Tuple[int, ...]
-    # An array of bytes, a view on the frame; None when the frame has no payload.
-    data: Any
+# Name and DataType number by the index that the frame gives.
+InputTable = Sequence[Tuple[str, int]]
 
 
 class SentRequest(NamedTuple):
-    inputs: List[SentInput]
+    inputs: List[Tensor]
     # Indexes into config.output; empty means all.
     requested_outputs: Tuple[int, ...]
     info: bytes
@@ -39,46 +41,57 @@ class SentBatch(NamedTuple):
     requests: List[SentRequest]
 
 
-def decode_execute_frame(frame: Frame) -> SentBatch:
+def input_table(config: Dict[str, Any]) -> InputTable:
+    """The inputs of the config, then the control inputs of sequences, then their states, as the frame counts them."""
+    table = [(tensor["name"], DATATYPE_NUMBERS[tensor["data_type"]]) for tensor in config["input"]]
+    batching = config.get("sequence_batching") or {}
+    for control in batching.get("control_input", []):
+        table.append((control["name"], DATATYPE_NUMBERS[_control_type(control["control"][0])]))
+    for state in batching.get("state", []):
+        table.append((state["input_name"], DATATYPE_NUMBERS[state["data_type"]]))
+    return table
+
+
+def _control_type(control: Dict[str, Any]) -> str:
+    for field, datatype in _FLAG_TYPES:
+        if control.get(field):
+            return datatype
+    return control["data_type"]
+
+
+def decode_execute_frame(frame: Frame, inputs: InputTable) -> SentBatch:
+    """Of one piece, because it runs for every request: a call in Python costs more than most of its steps."""
     header = frame.header
+    payload = frame.payload
     batch_id, count = _TWO_U32.unpack_from(header, 0)
     at = _TWO_U32.size
     requests: List[SentRequest] = []
     for _ in range(count):
-        at, request = _decode_request(frame, at)
-        requests.append(request)
+        (input_count,) = _U16.unpack_from(header, at)
+        at += 2
+        tensors: List[Tensor] = []
+        for _ in range(input_count):
+            index, rank = _INDEX_AND_RANK.unpack_from(header, at)
+            fields = _RANGES.get(rank) or _range_of_rank(rank)
+            values = fields.unpack_from(header, at + 3)
+            at += 3 + fields.size
+            start = values[rank]
+            data = None if payload is None else payload[start : start + values[rank + 1]]
+            name, datatype = inputs[index]
+            tensors.append(Tensor.received(name, datatype, values[:rank], data))
+        (output_count,) = _U16.unpack_from(header, at)
+        at += 2
+        requested: Tuple[int, ...] = ()
+        if output_count > 0:
+            requested = struct.unpack_from("<%dH" % output_count, header, at)
+            at += output_count * 2
+        (info_bytes,) = _U32.unpack_from(header, at)
+        at += 4
+        requests.append(SentRequest(tensors, requested, header[at : at + info_bytes]))
+        at += info_bytes
     return SentBatch(batch_id, frame.slot, requests)
 
 
-def _decode_request(frame: Frame, at: int) -> Tuple[int, SentRequest]:
-    header = frame.header
-    (input_count,) = _U16.unpack_from(header, at)
-    at += 2
-    inputs: List[SentInput] = []
-    for _ in range(input_count):
-        at, sent = _decode_input(frame, at)
-        inputs.append(sent)
-    (output_count,) = _U16.unpack_from(header, at)
-    at += 2
-    requested = struct.unpack_from("<%dH" % output_count, header, at)
-    at += output_count * 2
-    (info_bytes,) = _U32.unpack_from(header, at)
-    at += 4
-    info = header[at : at + info_bytes]
-    return at + info_bytes, SentRequest(inputs, requested, info)
-
-
-def _decode_input(frame: Frame, at: int) -> Tuple[int, SentInput]:
-    index, rank = _INDEX_AND_RANK.unpack_from(frame.header, at)
-    fields = _range_of_rank(rank)
-    values = fields.unpack_from(frame.header, at + _INDEX_AND_RANK.size)
-    offset, byte_length = values[rank:]
-    data = None if frame.payload is None else frame.payload[offset : offset + byte_length]
-    return at + _INDEX_AND_RANK.size + fields.size, SentInput(index, values[:rank], data)
-
-
 def _range_of_rank(rank: int) -> struct.Struct:
-    fields = _RANGES.get(rank)
-    if fields is None:
-        fields = _RANGES[rank] = struct.Struct("<%dQQQ" % rank)
+    fields = _RANGES[rank] = struct.Struct("<%dQQQ" % rank)
     return fields

@@ -3,7 +3,7 @@ import socket
 import threading
 from typing import Any, List, NamedTuple, Optional
 
-from nereid_host.aligned import allocate_aligned
+from nereid_host.aligned import SMALL_BYTES_MAX, allocate_aligned, copy_small
 from nereid_host.protocol import IN_SLOT, PREAMBLE, align_up
 from nereid_host.slots import SharedSlots
 
@@ -50,9 +50,14 @@ class FrameReader:
         if place == IN_SLOT:
             payload = self._read_slot(slot, payload_bytes)
         elif payload_bytes > 0:
-            payload = allocate_aligned(align_up(payload_bytes))
-            if not self._fill(memoryview(payload)):
-                return None
+            end = self._start + align_up(payload_bytes)
+            if end <= self._end and payload_bytes <= SMALL_BYTES_MAX:
+                payload = copy_small(self._buffer[self._start : end])
+                self._start = end
+            else:
+                payload = allocate_aligned(align_up(payload_bytes))
+                if not self._fill(memoryview(payload)):
+                    return None
         return Frame(frame_type, header[:header_bytes], payload, slot)
 
     def _read_header(self, count: int) -> Optional[bytes]:
@@ -117,13 +122,13 @@ class FrameWriter:
 
     def send(self, pieces: List[Any]) -> None:
         """Sends the pieces of one frame (bytes or arrays of bytes) in order."""
-        views = [memoryview(piece) for piece in pieces if len(piece) > 0]
         try:
-            if sum(map(len, views)) <= COALESCE_BYTES_MAX:
-                frame = b"".join(views)
+            if len(pieces) == 1 or sum(map(len, pieces)) <= COALESCE_BYTES_MAX:
+                frame = pieces[0] if len(pieces) == 1 else b"".join(pieces)
                 with self._lock:
                     self._socket.sendall(frame)
             else:
+                views = [memoryview(piece) for piece in pieces if len(piece) > 0]
                 with self._lock:
                     self._send_in_place(views)
         except OSError:

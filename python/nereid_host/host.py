@@ -16,7 +16,6 @@ from typing import Any, Dict, List, NoReturn, Optional
 
 from nereid_host.calls import Calls
 from nereid_host.exception_text import text_of
-from nereid_host.execute_frame import decode_execute_frame
 from nereid_host.frames import Frame, FrameReader, FrameWriter
 from nereid_host.protocol import (
     FRAME_CANCEL,
@@ -153,7 +152,7 @@ class Host:
         if runner is None:
             raise RuntimeError("host protocol: EXECUTE before START")
         # In a list that the job empties: whoever holds the job must not keep the requests alive.
-        batch = [runner.accept(decode_execute_frame(frame))]
+        batch = [runner.accept(frame)]
         return lambda: runner.run(batch.pop())
 
     def _load(self, message: Dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import json
 import struct
 from typing import Any, Dict, Optional
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 FRAME_HELLO = 1
 FRAME_LOAD = 2

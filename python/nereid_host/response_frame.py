@@ -4,32 +4,39 @@ and result-codec.ts. A result is one of
   u8 1 | u16 outputs | per output: its range as in execute_frame.py | u8 datatype | u32 bytes | parameters
   u8 0 | u8 status code | u8 kind of error | u32 bytes | message
   u8 2                                          answered by PART frames; in a PART: a response without content
+  u8 3                                          to be executed again, as the next step of its sequence
 """
 import json
 import struct
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from nereid_host.call_frame import typed_parameters
-from nereid_host.protocol import FRAME_PART, FRAME_RESPONSE, IN_SLOT, align_up, encode_head
+from nereid_host.protocol import FRAME_ALIGNMENT, FRAME_PART, FRAME_RESPONSE, IN_SLOT, align_up, encode_head
 from nereid_host.slots import PAYLOAD_BYTES_MIN, SharedSlots
 
 _RESULT_ERROR = 0
 _RESULT_OUTPUTS = 1
 _RESULT_BY_SENDER = 2
+_RESULT_RESCHEDULE = 3
 
 # How statistics count a request that ended with an error.
 NOT_EXECUTED = 0
 FAILED = 1
 ANSWERED = 2
 
+# Not an error: the request is to be executed again.
+RESCHEDULED = 3
 
-class Output(NamedTuple):
-    # Counts in config.output.
-    index: int
-    datatype: int
-    shape: Sequence[int]
-    # Bytes or an array of bytes.
-    data: Any
+_BY_SENDER_BYTE = bytes((_RESULT_BY_SENDER,))
+_RESCHEDULE_BYTE = bytes((_RESULT_RESCHEDULE,))
+_NO_PARAMETERS = struct.pack("<I", 0)
+_OUTPUTS_HEAD = struct.Struct("<BH")
+_RANGES: Dict[int, struct.Struct] = {}
+_PADDING = bytes(FRAME_ALIGNMENT)
+
+
+# Index in config.output, DataType number, shape, and bytes or an array of bytes.
+Output = Tuple[int, int, Sequence[int], Any]
 
 
 class Result(NamedTuple):
@@ -43,6 +50,7 @@ class Result(NamedTuple):
 
 
 BY_SENDER = Result()
+RESCHEDULE = Result(error_kind=RESCHEDULED)
 
 
 class ExecuteTimes(NamedTuple):
@@ -72,22 +80,33 @@ def _encode(
     header = [start]
     payload: List[Any] = []
     position = 0
-    for result in results:
-        if result.code is not None:
-            header.append(_encode_error(result.code, result.error_kind, result.message))
-        elif result.outputs is None:
-            header.append(bytes((_RESULT_BY_SENDER,)))
+    for outputs, parameters, code, message, error_kind in results:
+        if code is not None:
+            header.append(_encode_error(code, error_kind, message))
+        elif outputs is None:
+            header.append(_BY_SENDER_BYTE if error_kind != RESCHEDULED else _RESCHEDULE_BYTE)
         else:
-            header.append(struct.pack("<BH", _RESULT_OUTPUTS, len(result.outputs)))
-            for output in result.outputs:
-                header.append(_encode_output(output, position))
-                payload.append(output.data)
-                position += len(output.data)
-            header.append(_encode_parameters(result.parameters))
+            header.append(_OUTPUTS_HEAD.pack(_RESULT_OUTPUTS, len(outputs)))
+            for index, datatype, shape, data in outputs:
+                length = len(data)
+                rank = len(shape)
+                fields = _RANGES.get(rank) or _range_of_rank(rank)
+                header.append(fields.pack(index, rank, *shape, position, length, datatype))
+                payload.append(data)
+                position += length
+            header.append(_encode_parameters(parameters) if parameters else _NO_PARAMETERS)
     if slot is not None and position > PAYLOAD_BYTES_MIN and slot.slots.write(slot.number, payload, position):
         return [encode_head(frame_type, b"".join(header), position, IN_SLOT, slot.number)]
-    padding = bytes(align_up(position) - position)
-    return [encode_head(frame_type, b"".join(header), position)] + payload + [padding]
+    pieces = [encode_head(frame_type, b"".join(header), position), *payload]
+    padding = align_up(position) - position
+    if padding > 0:
+        pieces.append(_PADDING[:padding])
+    return pieces
+
+
+def _range_of_rank(rank: int) -> struct.Struct:
+    fields = _RANGES[rank] = struct.Struct("<HB%dQQQB" % rank)
+    return fields
 
 
 def _encode_error(code: int, error_kind: int, message: str) -> bytes:
@@ -95,14 +114,6 @@ def _encode_error(code: int, error_kind: int, message: str) -> bytes:
     return struct.pack("<BBBI", _RESULT_ERROR, code, error_kind, len(text)) + text
 
 
-def _encode_output(output: Output, offset: int) -> bytes:
-    rank = len(output.shape)
-    fields: Tuple[int, ...] = (*output.shape, offset, len(output.data), output.datatype)
-    return struct.pack("<HB%dQQQB" % rank, output.index, rank, *fields)
-
-
-def _encode_parameters(parameters: Optional[Dict[str, Any]]) -> bytes:
-    if not parameters:
-        return struct.pack("<I", 0)
+def _encode_parameters(parameters: Dict[str, Any]) -> bytes:
     text = json.dumps(typed_parameters(parameters.items())).encode()
     return struct.pack("<I", len(text)) + text

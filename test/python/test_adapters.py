@@ -105,11 +105,11 @@ class FrameworkModelTest(unittest.TestCase):
             self.assertEqual((got, model.run_rows), ([[[2, 2]], [[4, 4]], [[6, 6]]], rows))
 
     def test_a_failure_is_that_of_the_requests_that_ran_together(self):
-        texts = [response.error().message() for response in model_of(4).execute([Request(1), Request(101)])]
+        texts = [error.message for error in model_of(4).execute([Request(1), Request(101)])]
         self.assertEqual(texts, ["execute failure: too large"] * 2)
         first, second = model_of(0).execute([Request(1), Request(101)])
         self.assertFalse(first.has_error())
-        self.assertEqual(second.error().message(), "execute failure: too large")
+        self.assertEqual((second.code, second.message), ("INTERNAL", "execute failure: too large"))
 
     def test_a_failed_load_names_the_model_and_the_reason(self):
         with self.assertRaisesRegex(StatusError, "^failed to load model 'broken': the disk is gone$"):

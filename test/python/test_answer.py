@@ -79,7 +79,7 @@ class SenderTest(unittest.TestCase):
         wire = Wire(is_decoupled=True)
         request = wire.request()
         request.get_response_sender().send(respond("A", "B", "UNKNOWN"), FINAL)
-        self.assertEqual([output.index for output in wire.parts[0][2].outputs], [1])
+        self.assertEqual([output[0] for output in wire.parts[0][2].outputs], [1])
         self.assertEqual(request.requested_output_names(), {"B"})
 
     def test_a_request_that_is_let_go_is_ended(self):

@@ -8,7 +8,7 @@ import numpy as np
 from nereid_host.execute_frame import decode_execute_frame
 from nereid_host.frames import FrameReader, FrameWriter
 from nereid_host.protocol import FRAME_EXECUTE, FRAME_LOG, align_up, encode_control_frame, encode_head
-from nereid_host.response_frame import ExecuteTimes, Output, Result, encode_part_frame, encode_response_frame
+from nereid_host.response_frame import ExecuteTimes, Result, encode_part_frame, encode_response_frame
 
 
 class FramesTest(unittest.TestCase):
@@ -42,7 +42,7 @@ class FramesTest(unittest.TestCase):
                 self.assertIsNone(frame.payload)
                 continue
             self.assertTrue(np.array_equal(frame.payload[: len(payload)], payload))
-            self.assertEqual(frame.payload.ctypes.data % 64, 0)
+            self.assertEqual(frame.payload.ctypes.data % (64 if len(payload) > 4096 else 8), 0)
             frame.payload[0] = 9
         self.assertEqual(bytes(self.reader.read().header), b'{"a": 1}')
         self.assertIsNone(self.reader.read())
@@ -61,11 +61,13 @@ class FramesTest(unittest.TestCase):
         header = struct.pack("<II", 7, 2) + first + second
         payload = np.arange(72, dtype=np.uint8)
         self.writer.send([encode_head(FRAME_EXECUTE, header, 72), payload, bytes(56)])
-        batch = decode_execute_frame(self.reader.read())
-        self.assertEqual(batch.id, 7)
+        batch = decode_execute_frame(self.reader.read(), [("A", 2), ("B", 6)])
+        self.assertEqual((batch.id, batch.slot), (7, 0))
         request = batch.requests[0]
-        self.assertEqual([(sent.index, sent.shape) for sent in request.inputs], [(1, (1, 2)), (0, ())])
-        self.assertEqual([bytes(sent.data) for sent in request.inputs], [bytes(range(64, 72)), bytes(range(4))])
+        self.assertEqual([(tensor.name(), tensor.shape()) for tensor in request.inputs], [("B", [1, 2]), ("A", [])])
+        self.assertEqual([tensor.triton_dtype() for tensor in request.inputs], [6, 2])
+        data = [bytes(tensor.to_bytes()) for tensor in request.inputs]
+        self.assertEqual(data, [bytes(range(64, 72)), bytes(range(4))])
         self.assertEqual((request.requested_outputs, request.info), ((3, 0), b"{}"))
         self.assertEqual(batch.requests[1], ([], (), b""))
 
@@ -79,7 +81,7 @@ class ResponseTest(unittest.TestCase):
         return frame_type, data[16 : 16 + header_bytes], data[start : start + payload_bytes]
 
     def test_outputs_errors_and_senders(self):
-        outputs = [Output(1, 8, [2], b"aaaabbbb"), Output(0, 13, [], b"c")]
+        outputs = [(1, 8, [2], b"aaaabbbb"), (0, 13, [], b"c")]
         parameters = {"i": 1, "b": True, "s": "t"}
         results = [Result(outputs, parameters), Result(), Result(code=3, message="é", error_kind=2)]
         frame_type, header, payload = self.decode(encode_response_frame(5, ExecuteTimes(1, 2, 3), results))

@@ -7,12 +7,12 @@ import copy
 import importlib
 import os
 import sys
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Union
 
 from nereid_host.adapters.array_batch import Arrays, arrays_of, can_join, join, row_count_of, split, tensor_of
 from nereid_host.adapters.parameters import Parameters
 from nereid_host.model_config import complete_defaults
-from nereid_host.response import ErrorCode, InferenceResponse, TritonError
+from nereid_host.response import InferenceResponse
 from nereid_host.runtime import runtime
 from nereid_host.status import StatusError
 
@@ -72,8 +72,8 @@ class FrameworkModel:
         except Exception as error:
             raise self._load_error(error) from error
 
-    def execute(self, requests: Sequence[Any]) -> List[InferenceResponse]:
-        """`requests` as a model in Python gets them."""
+    def execute(self, requests: Sequence[Any]) -> List[Union[InferenceResponse, StatusError]]:
+        """`requests` as a model in Python gets them; an error for each that failed."""
         arrays = [arrays_of(request.inputs()) for request in requests]
         if len(requests) > 1 and self.config["max_batch_size"] > 0 and can_join(arrays):
             return self._run_together(arrays)
@@ -104,7 +104,7 @@ class FrameworkModel:
         except ValueError:
             return 4
 
-    def _run_together(self, arrays: Sequence[Arrays]) -> List[InferenceResponse]:
+    def _run_together(self, arrays: Sequence[Arrays]) -> List[Union[InferenceResponse, StatusError]]:
         """One response for each request."""
         try:
             outputs = self.run(join(arrays))
@@ -115,12 +115,12 @@ class FrameworkModel:
                 for position in range(len(arrays))
             ]
         except Exception as error:
-            return [InferenceResponse(error=self._execute_error(error))] * len(arrays)
+            return [self._execute_error(error)] * len(arrays)
 
-    def _execute_error(self, error: Exception) -> TritonError:
+    def _execute_error(self, error: Exception) -> StatusError:
         if isinstance(error, StatusError):
-            return TritonError(error.message, ErrorCode[error.code])
-        return TritonError("%s: %s" % (self.execute_failure, error), ErrorCode["INTERNAL"])
+            return error
+        return StatusError("INTERNAL", "%s: %s" % (self.execute_failure, error))
 
     def _load_error(self, error: Exception) -> StatusError:
         if isinstance(error, StatusError):
