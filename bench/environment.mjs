@@ -35,6 +35,7 @@ const MODEL_SOURCES = [
   'triton-model.py',
   'python-models/identity.py',
   'python-models/normalize.py',
+  'python-models/accumulate.py',
 ];
 
 const run = promisify(execFile);
@@ -181,6 +182,7 @@ export async function prepareModels(environment, say) {
   return {
     onnx: { nereid: join(home, 'nereid'), triton: join(home, 'triton') },
     python: { nereid: python, triton: python },
+    schedulers: { nereid: join(home, 'schedulers-nereid'), triton: join(home, 'schedulers-triton') },
   };
 }
 

@@ -137,12 +137,56 @@ def save_python(home, name, values, is_batched):
     text = config("python", 32, [values], [values])
     if not is_batched:
         text = text.replace("dynamic_batching { }\n", "")
+    copy_python(folder, text, name)
+
+
+SEQUENCES = """sequence_batching {
+  %s
+  control_input [
+    { name: "START" control [ { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } ] },
+    { name: "END" control [ { kind: CONTROL_SEQUENCE_END int32_false_true: [ 0, 1 ] } ] },
+    { name: "CORRID" control [ { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } ] }
+  ]
+}
+"""
+
+CHAIN_STEP = """  { model_name: "step" model_version: -1 input_map { key: "INPUT" value: "%s" } output_map { key: "OUTPUT" value: "%s" } }"""
+
+ROUTER = """platform: "router"
+router { target [ { model: "step" weight: 90 name: "most" }, { model: "step" weight: 10 name: "few" } ] }
+"""
+
+
+def save_schedulers(home):
+    """Sequences, pipelines, the cache: the same repository for both sides; the router is in ours alone."""
+    for side in ("nereid", "triton"):
+        folder = os.path.join(home, "schedulers-" + side)
+        for strategy, text in (("direct", "direct { }"), ("oldest", "oldest { max_candidate_sequences: 512 }")):
+            model = config("python", 512, [1], [1]).replace("dynamic_batching { }\n", SEQUENCES % text)
+            copy_python(os.path.join(folder, "accumulate-" + strategy), model, "accumulate")
+        step = config("python", 32, [16], [16])
+        copy_python(os.path.join(folder, "step"), step, "identity")
+        copy_python(os.path.join(folder, "cached"), step + "response_cache { enable: true }\n", "identity")
+        for length in (1, 2, 4):
+            names = ["INPUT"] + ["t%d" % index for index in range(1, length)] + ["OUTPUT"]
+            steps = ",\n".join(CHAIN_STEP % (names[index], names[index + 1]) for index in range(length))
+            text = config("", 32, [16], [16]).split("\n", 1)[1].replace("dynamic_batching { }\n", "")
+            text = "\n".join(line for line in text.split("\n") if not line.startswith("instance_group"))
+            text = 'platform: "ensemble"\n%sensemble_scheduling { step [\n%s\n] }\n' % (text, steps)
+            write(os.path.join(folder, "chain-%d" % length, "config.pbtxt"), text)
+            os.makedirs(os.path.join(folder, "chain-%d" % length, "1"))
+    write(os.path.join(home, "schedulers-nereid", "routed", "config.pbtxt"), ROUTER)
+    os.makedirs(os.path.join(home, "schedulers-nereid", "routed", "1"))
+
+
+def copy_python(folder, text, name):
     write(os.path.join(folder, "config.pbtxt"), text)
     os.makedirs(os.path.join(folder, "1"))
     shutil.copy(os.path.join(HERE, "python-models", name + ".py"), os.path.join(folder, "1", "model.py"))
 
 
 if __name__ == "__main__":
+    save_schedulers(sys.argv[1])
     for values in (16, 150000):
         for is_batched in (True, False):
             save_python(sys.argv[1], "identity", values, is_batched)

@@ -38,8 +38,38 @@ const PYTHON_MODELS = ['identity', 'normalize'].flatMap((kind) =>
   ),
 );
 
+const SHORT_WINDOWS = () => ['--measurement-mode', 'time_windows', '--measurement-interval', '2000'];
+const SEQUENCE_ARGS = ['--sequence-length', '20', '--sequence-id-range', '1:1000000000'];
+
+/**
+ * Sequences on the accumulator; a pipeline of one, two and four steps beside its step alone; a hit of the cache; a router,
+ * which Triton does not have. Each with the concurrencies that say something about it.
+ */
+const SCHEDULER_MODELS = [
+  ...['accumulate-direct', 'accumulate-oldest'].map((name) => ({
+    name,
+    input: { name: 'INPUT', shape: [1] },
+    warmupRequests: 2000,
+    windowArgs: SHORT_WINDOWS,
+    loadArgs: SEQUENCE_ARGS,
+    concurrencies: [8, 64, 512],
+    isSequence: true,
+  })),
+  ...['step', 'chain-1', 'chain-2', 'chain-4', 'cached', 'routed'].map((name) => ({
+    name,
+    input: { name: 'INPUT', shape: [16] },
+    warmupRequests: 3000,
+    windowArgs: SHORT_WINDOWS,
+    concurrencies: [1, 4],
+    isOurs: name === 'routed',
+  })),
+];
+
 /** What is measured together; each set has its own repositories. */
-export const SETS = { onnx: ONNX_MODELS, python: PYTHON_MODELS };
+export const SETS = { onnx: ONNX_MODELS, python: PYTHON_MODELS, schedulers: SCHEDULER_MODELS };
+
+/** Flags that both servers get for a set. */
+export const SET_FLAGS = { schedulers: ['--cache-config=local,size=67108864'] };
 
 /** How perf_analyzer talks to the servers. */
 export const TRANSPORTS = {
@@ -54,11 +84,12 @@ export const TRANSPORTS = {
 export const USAGE = `usage: npm run bench -- [options]
 
   --rounds N           rounds; the order of the servers turns every round (default 5)
-  --set SET            onnx or python (default onnx)
+  --set SET            onnx, python or schedulers (default onnx)
   --only LIST          models of the set; onnx: ${nameModels(SETS.onnx)};
-                       python: ${nameModels(SETS.python)}
+                       python: ${nameModels(SETS.python)};
+                       schedulers: ${nameModels(SETS.schedulers)}
   --transport LIST     of ${Object.keys(TRANSPORTS).join(', ')} (default http,grpc)
-  --concurrency LIST   for instance 1,4 (default 1,4,32)
+  --concurrency LIST   for instance 1,4 (default 1,4,32, or what the model says)
   --client KIND        perf_analyzer's calls: sync, async or auto (default: async from 16 in flight on)
   --quick              one round of mlp, no ledger entry
   --skip-triton        Nereid alone, no ledger entry
@@ -74,7 +105,7 @@ export function parseOptions(argv) {
       set: { type: 'string', default: 'onnx' },
       only: { type: 'string' },
       transport: { type: 'string', default: 'http,grpc' },
-      concurrency: { type: 'string', default: '1,4,32' },
+      concurrency: { type: 'string' },
       client: { type: 'string', default: 'auto' },
       quick: { type: 'boolean', default: false },
       'skip-triton': { type: 'boolean', default: false },
@@ -98,11 +129,16 @@ export function parseOptions(argv) {
     set: values.set,
     models,
     transports,
-    concurrencies: values.concurrency.split(',').map((text) => parseCount('--concurrency', text)),
+    concurrencies: values.concurrency?.split(',').map((text) => parseCount('--concurrency', text)),
     client: values.client,
     hasTriton: !values['skip-triton'],
     writesLedger: !(values.quick || values['skip-triton'] || values['no-ledger']),
   };
+}
+
+/** The points of one model in this run. */
+export function concurrenciesOf(options, model) {
+  return options.concurrencies ?? model.concurrencies ?? [1, 4, 32];
 }
 
 function nameModels(models) {

@@ -56,7 +56,8 @@ async function measureOnce({ stabilityPercent, ...point }) {
 function baseArgs({ server, model, transport, concurrency }) {
   const { protocol, args } = TRANSPORTS[transport];
   const url = protocol === 'grpc' ? server.grpcUrl : server.url;
-  return ['-m', model.name, '-u', url, '-i', protocol, '--concurrency-range', String(concurrency), ...args];
+  const load = ['--concurrency-range', String(concurrency), ...args, ...(model.loadArgs ?? [])];
+  return ['-m', model.name, '-u', url, '-i', protocol, ...load];
 }
 
 function clientArgs({ client, concurrency, transport }) {

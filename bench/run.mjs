@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { checkAnswers } from './check-answers.mjs';
 import { prepareModels, preparePerfAnalyzer, preparePython, prepareTriton } from './environment.mjs';
 import { describeRun, formatNumber, renderTable, writeLedger } from './ledger.mjs';
-import { parseOptions, USAGE } from './options.mjs';
+import { concurrenciesOf, parseOptions, SET_FLAGS, USAGE } from './options.mjs';
 import { measure, warmUp } from './perf-analyzer.mjs';
 import { startNereid, startTriton } from './servers.mjs';
 import { summarize } from './summary.mjs';
@@ -61,11 +61,12 @@ async function runRound(bench, round) {
   const servers = await startServers(bench, round);
   try {
     for (const model of options.models) {
-      await checkAnswers({ servers, model });
+      const serving = servers.filter((server) => server.name === 'nereid' || !model.isOurs);
+      if (!model.isSequence) await checkAnswers({ servers: serving, model });
       for (const transport of options.transports) {
-        for (const server of servers) await warmUp({ perfAnalyzer, server, model, transport });
-        for (const concurrency of options.concurrencies) {
-          for (const server of servers) {
+        for (const server of serving) await warmUp({ perfAnalyzer, server, model, transport });
+        for (const concurrency of concurrenciesOf(options, model)) {
+          for (const server of serving) {
             await sleep(REST_MS);
             await measurePoint(bench, { round, model, transport, concurrency, server, servers });
           }
@@ -82,9 +83,10 @@ async function startServers({ options, environment, repositories, triton, workFo
   const { nereid, triton: ofTriton } = repositories[options.set];
   // Both sides run models in Python with the same interpreter and the same numpy.
   const env = { NEREID_PYTHON: environment.python };
-  const servers = [await startNereid({ repository: nereid, logFolder, env })];
+  const flags = SET_FLAGS[options.set] ?? [];
+  const servers = [await startNereid({ repository: nereid, logFolder, env, flags })];
   if (options.hasTriton) {
-    servers.push(await startTriton({ repository: ofTriton, logFolder, triton }));
+    servers.push(await startTriton({ repository: ofTriton, logFolder, triton, flags }));
     const metadata = await (await fetch(`http://${servers[1].url}/v2`)).json();
     environment.tritonVersion = metadata.version;
   }
@@ -108,8 +110,12 @@ async function measurePoint(bench, { round, model, transport, concurrency, serve
   const tookMs = performance.now() - beganMs;
   samples.push({ round, model: model.name, transport, concurrency, server: server.name, ...result });
 
-  const { rounds, models, transports, concurrencies } = options;
-  const total = rounds * models.length * transports.length * concurrencies.length * servers.length;
+  const { rounds, models, transports } = options;
+  const pointCount = models.reduce(
+    (sum, one) => sum + concurrenciesOf(options, one).length * (one.isOurs ? 1 : servers.length),
+    0,
+  );
+  const total = rounds * transports.length * pointCount;
   const left = ((performance.now() - startedMs) / samples.length) * (total - samples.length);
   say(
     `${samples.length}/${total}, about ${Math.ceil(left / 60_000)} min left: round ${round}, ${model.name}, ${transport}, ` +

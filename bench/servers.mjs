@@ -150,12 +150,12 @@ function findFreePort() {
   });
 }
 
-export function startNereid({ repository, logFolder, env = {}, nodeArgs = [] }) {
-  const args = [...nodeArgs, join(ROOT, 'bin', 'nereid.js'), `--model-repository=${repository}`];
+export function startNereid({ repository, logFolder, env = {}, nodeArgs = [], flags = [] }) {
+  const args = [...nodeArgs, join(ROOT, 'bin', 'nereid.js'), `--model-repository=${repository}`, ...flags];
   return BenchServer.start({ name: 'nereid', file: process.execPath, args, env, logFolder });
 }
 
-export function startTriton({ repository, logFolder, triton }) {
-  const args = [`--model-repository=${repository}`, ...triton.args];
+export function startTriton({ repository, logFolder, triton, flags = [] }) {
+  const args = [`--model-repository=${repository}`, ...triton.args, ...flags];
   return BenchServer.start({ name: 'triton', file: triton.binary, args, env: triton.env, logFolder });
 }
