@@ -1,8 +1,8 @@
 // Draws one run as a small SVG: a bar per point, as long as Nereid's throughput over Triton's, with the spread of the
 // rounds as a whisker and a line where the two are equal. Pure.
 
-const WIDTH = 720;
-const LEFT = 210;
+const WIDTH = 760;
+const LEFT = 250;
 const RIGHT = 170;
 const TOP = 46;
 const BAR = 18;

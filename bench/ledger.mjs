@@ -29,6 +29,7 @@ export function describeRun({ options, environment, points }) {
       python: environment.tag,
       triton: environment.tritonVersion,
     },
+    set: options.set,
     rounds: options.rounds,
     client: options.client,
     points,
@@ -53,7 +54,12 @@ export function writeLedger(row) {
     .split('\n')
     .map((line) => JSON.parse(line));
   writeFileSync(join(BENCH, 'LEDGER.md'), renderLedger(rows));
-  writeFileSync(join(BENCH, 'ledger.svg'), drawChart(row));
+  writeFileSync(join(BENCH, pictureOf(row)), drawChart(row));
+}
+
+/** The newest run of each set has a picture. */
+function pictureOf({ set = 'onnx' }) {
+  return set === 'onnx' ? 'ledger.svg' : `ledger-${set}.svg`;
 }
 
 export function renderLedger(rows) {
@@ -61,17 +67,16 @@ export function renderLedger(rows) {
     '# Ledger',
     '',
     'Nereid beside the real Triton, measured by `npm run bench`; [README.md](README.md) says how. Newest first.',
-    'This page and the picture are drawn from `ledger.jsonl`; do not edit them.',
+    'This page and the pictures are drawn from `ledger.jsonl`; do not edit them.',
     '',
-    '![The newest run](ledger.svg)',
-    '',
+    ...[...new Set(rows.map(pictureOf))].flatMap((picture) => [`![The newest run](${picture})`, '']),
   ];
   return [...opening, ...[...rows].reverse().flatMap(renderRow)].join('\n');
 }
 
-function renderRow({ date, commit, machine, versions, rounds, client, points }) {
+function renderRow({ date, commit, machine, versions, set = 'onnx', rounds, client, points }) {
   return [
-    `## ${date.slice(0, 16).replace('T', ' ')} UTC · ${commit}`,
+    `## ${date.slice(0, 16).replace('T', ' ')} UTC · ${set} · ${commit}`,
     '',
     `${machine.coreCount} cores, ${machine.cpu}, ${machine.memoryGib} GiB, ${machine.os}, Node ${machine.node}; ` +
       `Triton ${versions.triton}, Python ${versions.python}, ` +
