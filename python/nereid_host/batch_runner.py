@@ -3,6 +3,7 @@
 `accept`, `cancel` and `set_paused` belong to the host's reader thread, `run` to the main thread, one batch after
 another.
 """
+import os
 from time import perf_counter_ns
 from types import CoroutineType
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
@@ -26,6 +27,7 @@ from nereid_host.response_frame import (
 )
 from nereid_host.runtime import runtime
 from nereid_host.slots import SharedSlots
+from nereid_host.states import SequenceStates
 from nereid_host.status import INVALID_ARG, STATUS_CODES, StatusError
 
 
@@ -60,6 +62,10 @@ class BatchRunner:
         self._inputs = input_table(config)
         batching = config.get("sequence_batching") or {}
         self._is_iterative = bool(batching.get("iterative_sequence"))
+        self._states: Optional[SequenceStates] = None
+        if batching.get("state"):
+            model_directory = os.path.dirname(runtime.model_directory)
+            self._states = SequenceStates(config, model_directory, is_kept=not isinstance(model, PythonModel))
         self._output_names = [tensor["name"] for tensor in config["output"]]
         self._send = send
         self._later = later
@@ -121,8 +127,13 @@ class BatchRunner:
         answers: List[Answer] = []
         requests: List[ReceivedRequest] = []
         for position, (sent, answer) in enumerate(zip(batch.requests, batch.answers)):
-            if answer.is_cancelled:
+            # A sequence goes on from the state that each of its requests leaves, so none of them is left out.
+            if answer.is_cancelled and sent.state_slot == 0:
                 results.append(answer.refuse())
+                continue
+            lost = None if self._states is None else self._states.feed(sent)
+            if lost is not None:
+                results.append(answer.fail(lost.message, STATUS_CODES.index(lost.code)))
                 continue
             results.append(BY_SENDER)
             wanted.append(position)
@@ -133,6 +144,8 @@ class BatchRunner:
         output_ns = perf_counter_ns()
         for position, answer, response in zip(wanted, answers, returned):
             results[position] = self._take(answer, response)
+        if self._states is not None:
+            self._states.keep([batch.requests[position] for position in wanted], returned)
         times = ExecuteTimes(execute_ns - start_ns, output_ns - execute_ns, perf_counter_ns() - output_ns)
         slot = None if self._slots is None or batch.slot == 0 else ResponseSlot(self._slots, batch.slot)
         self._send(encode_response_frame(batch.id, times, results, slot))

@@ -4,6 +4,7 @@
     u16 inputs | per input: u16 index | u8 rank | rank x u64 dims | u64 offset in the payload | u64 bytes
     u16 requested outputs | u16 index ...
     u32 bytes | request info as JSON
+    u32 state slot + 1, 0 for none | u8 flags: 1 the sequence starts, 2 it ends
 """
 import struct
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
@@ -15,7 +16,12 @@ _TWO_U32 = struct.Struct("<II")
 _U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")
 _INDEX_AND_RANK = struct.Struct("<HB")
+_STATE = struct.Struct("<IB")
 _RANGES: Dict[int, struct.Struct] = {}
+
+# Flags of a state.
+STATE_START = 1
+STATE_END = 2
 
 _FLAG_TYPES = (
     ("int32_false_true", "TYPE_INT32"),
@@ -32,6 +38,9 @@ class SentRequest(NamedTuple):
     # Indexes into config.output; empty means all.
     requested_outputs: Tuple[int, ...]
     info: bytes
+    # Where states.py keeps the state of the request's sequence, counted from 1; 0 for nowhere.
+    state_slot: int = 0
+    state_flags: int = 0
 
 
 class SentBatch(NamedTuple):
@@ -46,13 +55,13 @@ def input_table(config: Dict[str, Any]) -> InputTable:
     table = [(tensor["name"], DATATYPE_NUMBERS[tensor["data_type"]]) for tensor in config["input"]]
     batching = config.get("sequence_batching") or {}
     for control in batching.get("control_input", []):
-        table.append((control["name"], DATATYPE_NUMBERS[_control_type(control["control"][0])]))
+        table.append((control["name"], DATATYPE_NUMBERS[control_type(control["control"][0])]))
     for state in batching.get("state", []):
         table.append((state["input_name"], DATATYPE_NUMBERS[state["data_type"]]))
     return table
 
 
-def _control_type(control: Dict[str, Any]) -> str:
+def control_type(control: Dict[str, Any]) -> str:
     for field, datatype in _FLAG_TYPES:
         if control.get(field):
             return datatype
@@ -87,8 +96,11 @@ def decode_execute_frame(frame: Frame, inputs: InputTable) -> SentBatch:
             at += output_count * 2
         (info_bytes,) = _U32.unpack_from(header, at)
         at += 4
-        requests.append(SentRequest(tensors, requested, header[at : at + info_bytes]))
+        info = header[at : at + info_bytes]
         at += info_bytes
+        state_slot, state_flags = _STATE.unpack_from(header, at)
+        at += 5
+        requests.append(SentRequest(tensors, requested, info, state_slot, state_flags))
     return SentBatch(batch_id, frame.slot, requests)
 
 

@@ -28,6 +28,8 @@ from nereid_host.protocol import (
     FRAME_LOG,
     FRAME_PING,
     FRAME_PONG,
+    FRAME_READY_ANSWER,
+    FRAME_READY_ASK,
     FRAME_RESULT,
     FRAME_START,
     FRAME_STARTED,
@@ -137,6 +139,9 @@ class Host:
         elif frame.type == FRAME_START:
             config = json.loads(frame.header)["config"]
             return lambda: self._start(config)
+        elif frame.type == FRAME_READY_ASK:
+            ask_id = json.loads(frame.header)["askId"]
+            return lambda: self._answer_ready(ask_id)
         elif frame.type == FRAME_STOP:
             self._is_stopping = True
             if self._runner is not None:
@@ -184,9 +189,19 @@ class Host:
             self._runner = BatchRunner(
                 self._model, config, self._reader.slots, self._send_answer, self._reading.later
             )
-            self._send(FRAME_STARTED)
+            self._send(FRAME_STARTED, {"hasReadyCheck": self._model.has_ready_check})
         except BaseException as error:
             self._fail(error)
+
+    def _answer_ready(self, ask_id: int) -> None:
+        self._send(FRAME_READY_ANSWER, {"askId": ask_id, "isReady": self._is_ready()})
+
+    def _is_ready(self) -> bool:
+        try:
+            return self._model.is_ready()
+        except BaseException as error:
+            self._log("error", "is_ready failed: %s" % text_of(error))
+            return False
 
     def _fail(self, error: BaseException) -> None:
         code = error.code if isinstance(error, StatusError) else "INTERNAL"

@@ -5,7 +5,7 @@ import importlib.util
 import json
 import os
 import sys
-from types import ModuleType
+from types import CoroutineType, ModuleType
 from typing import Any, Dict, List, Optional
 
 from nereid_host.model_config import ModelConfig, complete_defaults
@@ -13,6 +13,9 @@ from nereid_host.runtime import runtime
 from nereid_host.status import StatusError
 
 _KIND_PREFIX = "KIND_"
+
+# Fields of a config that Triton does not have; models read its config strictly.
+_OWN_FIELDS = ("router", "version_labels")
 
 
 class PythonModel:
@@ -58,14 +61,30 @@ class PythonModel:
             raise StatusError("INTERNAL", "Python model %s does not implement `execute` method." % path)
         return self._instance.execute(requests)
 
+    @property
+    def has_ready_check(self) -> bool:
+        return hasattr(self._instance, "is_ready")
+
+    def is_ready(self) -> bool:
+        """What the model says; a coroutine is waited for."""
+        answer = self._instance.is_ready()
+        if isinstance(answer, CoroutineType):
+            import asyncio
+
+            answer = asyncio.run(answer)
+        if not isinstance(answer, bool):
+            raise StatusError("INTERNAL", "is_ready() must return a boolean value")
+        return answer
+
     def finalize(self) -> None:
         if hasattr(self._instance, "finalize"):
             self._instance.finalize()
 
     def _arguments(self, config: Dict[str, Any]) -> Dict[str, str]:
         kind = self._placement["kind"]
+        known = {name: value for name, value in config.items() if name not in _OWN_FIELDS}
         return {
-            "model_config": json.dumps(config, ensure_ascii=False, separators=(",", ":")),
+            "model_config": json.dumps(known, ensure_ascii=False, separators=(",", ":")),
             "model_instance_kind": kind[len(_KIND_PREFIX) :] if kind.startswith(_KIND_PREFIX) else kind,
             "model_instance_name": self.name,
             "model_instance_device_id": str(self._placement["deviceId"]),

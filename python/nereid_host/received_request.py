@@ -61,7 +61,7 @@ class ReceivedRequest(InferenceRequest):
         return set(self._answer.requested_output_names())
 
     def trace(self) -> InferenceTrace:
-        return InferenceTrace.of_request(self._answer.key)
+        return InferenceTrace.of_request(self._answer.key, self._read_info().get("traceparent"))
 
     def get_response_sender(self) -> InferenceResponseSender:
         if self._sender is None:

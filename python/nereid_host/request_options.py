@@ -1,5 +1,6 @@
 """What may be said with a request of another model: where its outputs should lie, and to which trace it belongs."""
 import enum
+import json
 from typing import Optional, Tuple
 
 from nereid_host.answer import AnswerKey
@@ -28,13 +29,15 @@ class InferenceTrace:
 
     def __init__(self) -> None:
         self.parents: Tuple[AnswerKey, ...] = ()
+        self._traceparent: Optional[str] = None
 
     @classmethod
-    def of_request(cls, key: AnswerKey) -> "InferenceTrace":
+    def of_request(cls, key: AnswerKey, traceparent: Optional[str]) -> "InferenceTrace":
         trace = cls()
         trace.parents = (key,)
+        trace._traceparent = traceparent
         return trace
 
     def get_context(self) -> Optional[str]:
         """The OpenTelemetry context as JSON text; None where there is none."""
-        return None
+        return None if self._traceparent is None else json.dumps({"traceparent": self._traceparent})

@@ -69,10 +69,19 @@ export interface ExecuteRequest {
   readonly requestedOutputs: readonly number[];
   /** JSON (docs/host-protocol.md, request info); undefined unless the model asked for it. */
   readonly info?: Buffer | undefined;
+  /** Undefined for requests outside of a sequence, such as warmup and the null requests that fill a batch. */
+  readonly state?: StateSlot | undefined;
+}
+
+/** Where the implicit state of a request's sequence is kept; slots count from 0 in each instance. */
+export interface StateSlot {
+  readonly slot: number;
+  readonly isStart: boolean;
+  readonly isEnd: boolean;
 }
 
 export interface ExecuteInput {
-  /** Index into config.input. */
+  /** Counts in config.input, then in sequence_batching.control_input, then in sequence_batching.state. */
   readonly index: number;
   /** Batch dimension included, `reshape` already applied. */
   readonly shape: readonly number[];

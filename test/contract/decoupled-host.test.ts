@@ -141,7 +141,7 @@ function repeat(count: number, delayMs = 0): SentRequest {
 
 /** IDX of a part; undefined without content. */
 function indexOf({ result }: ReceivedPart): number | undefined {
-  if (result === BY_SENDER) return undefined;
+  if (typeof result === 'symbol') return undefined;
   assert.ok(!(result instanceof StatusError));
   return Buffer.concat(result.outputs.find(({ index }) => index === 1)!.data).readUInt32LE();
 }

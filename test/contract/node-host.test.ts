@@ -1,13 +1,12 @@
-// The host in dist/ under the contract of host.case.ts.
+// The host of the build that is tested under the contract of host.case.ts.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { inRoot } from '../support/paths.ts';
+import { HOST } from '../support/paths.ts';
 import { describeHost } from './host.case.ts';
 
-const HOST = inRoot('dist', 'host.js');
 const directory = mkdtempSync(join(tmpdir(), 'nereid-host-'));
 after(() => rmSync(directory, { recursive: true }));
 

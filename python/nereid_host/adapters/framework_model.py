@@ -14,6 +14,7 @@ from nereid_host.adapters.parameters import Parameters
 from nereid_host.model_config import complete_defaults
 from nereid_host.response import InferenceResponse
 from nereid_host.runtime import runtime
+from nereid_host.states import with_sequence_tensors
 from nereid_host.status import StatusError
 
 
@@ -66,7 +67,7 @@ class FrameworkModel:
             raise self._load_error(error) from error
 
     def initialize(self, config: Dict[str, Any]) -> None:
-        self.config = config
+        self.config = with_sequence_tensors(config)
         try:
             self.start()
         except Exception as error:
@@ -78,6 +79,8 @@ class FrameworkModel:
         if len(requests) > 1 and self.config["max_batch_size"] > 0 and can_join(arrays):
             return self._run_together(arrays)
         return [response for inputs in arrays for response in self._run_together([inputs])]
+
+    has_ready_check = False
 
     def finalize(self) -> None:
         """The process ends, and with it what the framework holds."""

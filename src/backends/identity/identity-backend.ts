@@ -21,21 +21,23 @@ export const identityBackend: Backend = {
       throw invalidArgument('model must have the same number of inputs and outputs');
     }
     const delayMs = Number(config.parameters.execute_delay_ms?.string_value ?? '0');
-    return { config, start: async () => new IdentityInstance(delayMs) };
+    return { config, start: async () => new IdentityInstance(delayMs, config.output.length) };
   },
 };
 
 class IdentityInstance implements BackendInstance {
   readonly #delayMs: number;
+  readonly #outputCount: number;
   #wake: (() => void) | undefined;
   #isCancelled = false;
 
-  constructor(delayMs: number) {
+  constructor(delayMs: number, outputCount: number) {
     this.#delayMs = delayMs;
+    this.#outputCount = outputCount;
   }
 
   execute(batch: ExecuteBatch): ExecuteReply | Promise<ExecuteReply> {
-    if (this.#delayMs === 0) return copyInputs(batch, 0);
+    if (this.#delayMs === 0) return copyInputs(batch, this.#outputCount, 0);
     return this.#executeLater(batch);
   }
 
@@ -49,7 +51,7 @@ class IdentityInstance implements BackendInstance {
       };
     });
     this.#wake = undefined;
-    if (!this.#isCancelled) return copyInputs(batch, this.#delayMs * 1e6);
+    if (!this.#isCancelled) return copyInputs(batch, this.#outputCount, this.#delayMs * 1e6);
     const cancelled = new StatusError('CANCELLED', '');
     return {
       results: batch.requests.map(() => cancelled),
@@ -69,11 +71,13 @@ class IdentityInstance implements BackendInstance {
   }
 }
 
-function copyInputs(batch: ExecuteBatch, computeInferNs: number): ExecuteReply {
+/** Inputs behind the first `outputCount` are controls of a sequence. */
+function copyInputs(batch: ExecuteBatch, outputCount: number, computeInferNs: number): ExecuteReply {
   const results: ExecuteOutput[][] = batch.requests.map((request) =>
     request.inputs
+      .filter(({ index }) => index < outputCount)
       .filter(
-        (input) => request.requestedOutputs.length === 0 || request.requestedOutputs.includes(input.index),
+        ({ index }) => request.requestedOutputs.length === 0 || request.requestedOutputs.includes(index),
       )
       .map((input) => ({
         index: input.index,

@@ -4,6 +4,7 @@
 import type { InferResponse } from '../../backend/model-sdk/model-request.ts';
 import { Tensor } from '../../backend/model-sdk/tensor.ts';
 import type { ExecuteOutput, ExecuteOutputs } from '../../backend/sdk.ts';
+import { sequenceInputs } from '../../backend/sequence-tensors.ts';
 import { type DataType, elementBytesOf, fromConfigDataType } from '../../domain/datatype.ts';
 import type { ModelConfig } from '../../domain/model-config.ts';
 import { internal } from '../../domain/status.ts';
@@ -42,7 +43,10 @@ export class ModelTables {
     this.modelName = config.name;
     this.isBatching = config.max_batch_size > 0;
     this.isDecoupled = config.model_transaction_policy?.decoupled === true;
-    this.inputs = config.input.map(({ name, data_type }) => ({ name, datatype: datatypeOf(data_type) }));
+    this.inputs = [
+      ...config.input.map(({ name, data_type }) => ({ name, datatype: datatypeOf(data_type) })),
+      ...sequenceInputs(config).map(({ name, dataType }) => ({ name, datatype: datatypeOf(dataType) })),
+    ];
     this.outputNames = config.output.map(({ name }) => name);
     this.#outputs = new Map(
       config.output.map(({ name, data_type, dims, reshape }, index) => {

@@ -2,7 +2,8 @@
 // its own. docs/node-models.md is the page for their authors.
 
 import type { Backend, BackendModel, LoadContext } from '../../backend/sdk.ts';
-import { StatusError } from '../../domain/status.ts';
+import type { ModelConfig } from '../../domain/model-config.ts';
+import { StatusError, unsupported } from '../../domain/status.ts';
 import { completeConfig } from './complete-config.ts';
 import { findModelFile } from './find-model-file.ts';
 import { importModel } from './import-model.ts';
@@ -20,6 +21,7 @@ export const nodeBackend: Backend = {
       config: isAutoComplete && settings !== undefined ? completeConfig(config, settings) : config,
       isRequestInfoWanted: true,
       async start(served, calls) {
+        refuseStates(served);
         const handle = new ModelHandle(context, served, calls);
         try {
           await definition.initialize?.(handle.contextOf([]));
@@ -32,6 +34,15 @@ export const nodeBackend: Backend = {
     };
   },
 };
+
+/** A model in JavaScript lives as long as its sequences and can keep what it likes. */
+function refuseStates({ name, sequence_batching }: ModelConfig): void {
+  if ((sequence_batching?.state.length ?? 0) === 0) return;
+  throw unsupported(
+    `the node backend keeps no implicit state for model '${name}': remove 'state' from sequence_batching and keep the ` +
+      'state in the model, by request.correlationId',
+  );
+}
 
 function initializeError(thrown: unknown): StatusError {
   if (thrown instanceof StatusError) return thrown;

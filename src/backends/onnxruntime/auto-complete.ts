@@ -1,5 +1,6 @@
 // Completes a config from the session's own signature, as Triton's onnxruntime backend does. Pure.
 
+import { sequenceInputs } from '../../backend/sequence-tensors.ts';
 import { toConfigDataType } from '../../domain/datatype.ts';
 import type { ModelConfig, ModelInput, ModelOutput } from '../../domain/model-config.ts';
 import { invalidArgument } from '../../domain/status.ts';
@@ -24,9 +25,9 @@ export function autoCompleteConfig(request: CompletionRequest): ModelConfig {
 
   const maxBatchSize = completeMaxBatchSize(request);
   const completed: ModelConfig = { ...config, max_batch_size: maxBatchSize };
-  if (!hasInputs) completed.input = inGraphMapOrder(signature.inputs).map((t) => toInput(t, maxBatchSize));
-  if (!hasOutputs)
-    completed.output = inGraphMapOrder(signature.outputs).map((t) => toOutput(t, maxBatchSize));
+  const { inputs, outputs } = clientTensors(config, signature);
+  if (!hasInputs) completed.input = inGraphMapOrder(inputs).map((t) => toInput(t, maxBatchSize));
+  if (!hasOutputs) completed.output = inGraphMapOrder(outputs).map((t) => toOutput(t, maxBatchSize));
   const hasScheduler = config.dynamic_batching !== undefined || config.sequence_batching !== undefined;
   if (maxBatchSize > 1 && !hasScheduler) {
     completed.dynamic_batching = {
@@ -39,6 +40,16 @@ export function autoCompleteConfig(request: CompletionRequest): ModelConfig {
     };
   }
   return completed;
+}
+
+/** Controls and states of sequences are no business of clients. */
+function clientTensors(config: ModelConfig, signature: SessionSignature) {
+  const hiddenInputs = new Set(sequenceInputs(config).map(({ name }) => name));
+  const hiddenOutputs = new Set(config.sequence_batching?.state.map((state) => state.output_name));
+  return {
+    inputs: signature.inputs.filter((tensor) => !hiddenInputs.has(tensor.name)),
+    outputs: signature.outputs.filter((tensor) => !hiddenOutputs.has(tensor.name)),
+  };
 }
 
 function completeMaxBatchSize({ modelName, config, signature, backendConfig }: CompletionRequest): number {

@@ -80,7 +80,8 @@ export class InputBinding {
       if (entry === undefined) throw internal(`input ${first.index} is not in the model`);
       const rank = this.#writeShape(requests, position, { entry, rowCount });
       if (entry.elementBytes === 0) {
-        const found = this.#bindStrings(entry, { payload, requests, position, rank });
+        const slices = slicesOf(requests, position);
+        const found = this.#bindStrings(entry, { payload, slices, rank });
         if (found !== undefined) errors = mergeErrors(errors, found);
       } else {
         const byteLength = byteLengthOf(requests, position);
@@ -90,6 +91,25 @@ export class InputBinding {
     }
     for (const generated of this.#generated) this.#bindGenerated(generated, requests);
     return errors;
+  }
+
+  /** A tensor that did not come with the batch. Its bytes are used as they lie; `slices` says where strings are. */
+  addTensor(
+    entry: InputEntry,
+    { shape, data, slices }: { shape: readonly number[]; data: Buffer; slices: readonly StringSlice[] },
+  ): void {
+    if (shape.length > RANK_MAX) throw internal(`input '${entry.name}' has more than ${RANK_MAX} dimensions`);
+    this.#dims.setNumbers(shape);
+    if (entry.elementBytes === 0) {
+      const errors = this.#bindStrings(entry, { payload: data, slices, rank: shape.length });
+      const error = errors?.find((found) => found !== undefined);
+      if (error !== undefined) throw error;
+      return;
+    }
+    this.#held.push(data);
+    const address = data.length === 0 ? this.#empty.address : addressOfBytes(data);
+    const { elementType } = entry;
+    this.#add(entry, { address, byteLength: data.length, rank: shape.length, elementType });
   }
 
   /** After a run, or after a `bind` that threw half-way. */
@@ -141,17 +161,10 @@ export class InputBinding {
 
   #bindStrings(
     entry: InputEntry,
-    source: { payload: Buffer; requests: readonly ExecuteRequest[]; position: number; rank: number },
+    source: { payload: Buffer; slices: readonly StringSlice[]; rank: number },
   ): readonly (StatusError | undefined)[] | undefined {
     const { api } = this.#library;
-    const slices: StringSlice[] = source.requests.map((request) => {
-      const input = inputAt(request, source.requests, source.position);
-      return {
-        offset: input.offset,
-        byteLength: input.byteLength,
-        elementCount: elementCountOf(input.shape),
-      };
-    });
+    const { slices } = source;
     const strings = parseStrings(entry.name, source.payload, slices);
     this.#held.push(strings);
     const slot = this.values.addressOf(this.count);
@@ -197,6 +210,13 @@ function inputAt(
   const found = request.inputs.find((input) => input.index === index);
   if (found === undefined) throw internal(`requests of one batch differ in their inputs`);
   return found;
+}
+
+function slicesOf(requests: readonly ExecuteRequest[], position: number): StringSlice[] {
+  return requests.map((request) => {
+    const { offset, byteLength, shape } = inputAt(request, requests, position);
+    return { offset, byteLength, elementCount: elementCountOf(shape) };
+  });
 }
 
 function byteLengthOf(requests: readonly ExecuteRequest[], position: number): number {

@@ -1,8 +1,9 @@
 // Checks a completed and validated config against the session's signature, in Triton's order and words. Pure;
 // called when an instance starts, after the server's own validation has had its say.
 
+import { controlDataType } from '../../backend/sequence-tensors.ts';
 import { fromConfigDataType } from '../../domain/datatype.ts';
-import type { ModelConfig, ModelInput, ModelOutput, SequenceControl } from '../../domain/model-config.ts';
+import type { ModelConfig, ModelInput, ModelOutput } from '../../domain/model-config.ts';
 import { internal, invalidArgument } from '../../domain/status.ts';
 import { shapeText } from '../../domain/tensor.ts';
 import { datatypeOfElementType, elementTypeName, elementTypeOfDatatype } from './element-type.ts';
@@ -218,12 +219,4 @@ function validateControl(
       `${elementTypeName(control.tensor.elementType)} but the model configuration specifies data-type ` +
       control.dataType,
   );
-}
-
-/** The datatype in which the server sends a control tensor. */
-export function controlDataType(control: SequenceControl): string {
-  if (control.kind === 'CONTROL_SEQUENCE_CORRID') return control.data_type;
-  if (control.int32_false_true.length > 0) return 'TYPE_INT32';
-  if (control.fp32_false_true.length > 0) return 'TYPE_FP32';
-  return 'TYPE_BOOL';
 }

@@ -232,47 +232,6 @@ test('ragged inputs are laid end to end, batch_input is made, batch_output scatt
   instance.close();
 });
 
-test('controls and states follow the inputs and outputs of the config', async () => {
-  const int32 = (value: number) => ({ shape: [1, 1], data: new Int32Array([value]) });
-  const control = (name: string, kind: string) => ({
-    name,
-    control: [
-      { kind, int32_false_true: [0, 1], fp32_false_true: [], bool_false_true: [], data_type: 'TYPE_INVALID' },
-    ],
-  });
-  const { instance } = await startModel('SEQ_ACCUMULATE', {
-    max_batch_size: 4,
-    input: [makeInput('INPUT', 'TYPE_INT32', 1)],
-    output: [makeOutput('OUTPUT', 'TYPE_INT32', 1)],
-    sequence_batching: {
-      max_sequence_idle_microseconds: 1,
-      control_input: [control('START', 'CONTROL_SEQUENCE_START'), control('END', 'CONTROL_SEQUENCE_END')],
-      state: [
-        {
-          input_name: 'STATE_IN',
-          output_name: 'STATE_OUT',
-          data_type: 'TYPE_INT32',
-          dims: [1],
-          initial_state: [],
-          use_same_buffer_for_input_output: false,
-          use_growable_memory: false,
-        },
-      ],
-      iterative_sequence: false,
-    },
-  });
-  const batch = makeBatch([[int32(5), int32(0), int32(0), int32(37)]], { requestedOutputs: [[0]] });
-  const outputs = outputsOf((await runBatch(instance, batch))[0]);
-  assert.deepEqual(
-    outputs.map(({ index, data }) => [index, data.readInt32LE()]),
-    [
-      [0, 42],
-      [1, 42],
-    ],
-  );
-  instance.close();
-});
-
 const LOOP: Partial<ModelConfig> = {
   input: [makeInput('COUNT', 'TYPE_INT64', 1), makeInput('X', 'TYPE_FP32', 2)],
   output: [makeOutput('Y', 'TYPE_FP32', 2)],

@@ -2,7 +2,9 @@
 // on a thread, so that the host goes on answering. Everything native that it makes, it releases.
 
 import { performance } from 'node:perf_hooks';
-import type { BackendInstance, ExecuteBatch, ExecuteReply } from '../../backend/sdk.ts';
+import type { StateTensor } from '../../backend/initial-states.ts';
+import type { BackendInstance, ExecuteBatch, ExecuteReply, ExecuteResult } from '../../backend/sdk.ts';
+import { SequenceStates } from '../../backend/sequence-states.ts';
 import type { ModelConfig } from '../../domain/model-config.ts';
 import { internal, StatusError } from '../../domain/status.ts';
 import { InputBinding } from './input-binding.ts';
@@ -11,6 +13,7 @@ import { check, type OrtLibrary, statusError } from './ort-library.ts';
 import { OutputBinding } from './output-binding.ts';
 import { rowCountOf } from './output-split.ts';
 import type { SessionSignature } from './session-signature.ts';
+import { StateBinding, type Stretch } from './state-binding.ts';
 import { makeTensorTable } from './tensor-table.ts';
 
 /** A run that takes longer than this on average goes to a thread, whose hand-over costs some 0.07 ms. */
@@ -38,6 +41,8 @@ export interface OnnxInstanceOptions {
   readonly session: bigint;
   readonly config: ModelConfig;
   readonly signature: SessionSignature;
+  /** One per `sequence_batching.state`. */
+  readonly initialStates: readonly StateTensor[];
 }
 
 export class OnnxInstance implements BackendInstance {
@@ -48,13 +53,15 @@ export class OnnxInstance implements BackendInstance {
   readonly #inputs: InputBinding;
   readonly #outputs: OutputBinding;
   readonly #isBatching: boolean;
+  /** Undefined where the model keeps no state. */
+  readonly #states: StateBinding | undefined;
   /** The first run is of unknown length, so it is made on a thread. */
   #averageRunMs = Number.POSITIVE_INFINITY;
   /** The execution that is on a thread now. */
   #threaded: Execution | undefined;
   #isClosed = false;
 
-  constructor(library: OrtLibrary, { session, config, signature }: OnnxInstanceOptions) {
+  constructor(library: OrtLibrary, { session, config, signature, initialStates }: OnnxInstanceOptions) {
     const { api } = library;
     this.#library = library;
     this.#session = session;
@@ -67,6 +74,10 @@ export class OnnxInstance implements BackendInstance {
       memoryInfo: this.#inputs.memoryInfo,
       isBatching: this.#isBatching,
     });
+    if (initialStates.length > 0) {
+      const states = new SequenceStates(config.name, initialStates);
+      this.#states = new StateBinding(states, { table, isBatching: this.#isBatching });
+    }
     const out = new NativeWords(1);
     check(api, api.CreateRunOptions(out.address));
     this.#runOptions = out.pointer(0);
@@ -76,6 +87,30 @@ export class OnnxInstance implements BackendInstance {
   }
 
   execute(batch: ExecuteBatch): ExecuteReply | Promise<ExecuteReply> {
+    if (this.#states === undefined) return this.#executeWhole(batch);
+    const { requests } = batch;
+    const first = this.#states.beginStretch(requests, 0);
+    if (first.error === undefined && first.end === requests.length) return this.#executeWhole(batch);
+    return this.#executeApart(batch, first);
+  }
+
+  /** One stretch after another: each begins when the one before it has left its states. */
+  async #executeApart(batch: ExecuteBatch, first: Stretch): Promise<ExecuteReply> {
+    const { requests } = batch;
+    const replies: ExecuteReply[] = [];
+    let stretch = first;
+    for (let from = 0; from < requests.length; from = stretch.end) {
+      if (from > 0) stretch = this.#states!.beginStretch(requests, from);
+      const { end, error } = stretch;
+      const part: ExecuteBatch = { ...batch, requests: requests.slice(from, end) };
+      const isOver = this.#isClosed || replies.at(-1)?.results.some(isCancelled) === true;
+      if (error !== undefined || isOver) replies.push(failedReply(part, error ?? cancelled()));
+      else replies.push(await this.#executeWhole(part));
+    }
+    return joinReplies(replies);
+  }
+
+  #executeWhole(batch: ExecuteBatch): ExecuteReply | Promise<ExecuteReply> {
     const startMs = performance.now();
     let rowCount = 0;
     for (const request of batch.requests) rowCount += rowCountOf(request);
@@ -123,6 +158,7 @@ export class OnnxInstance implements BackendInstance {
       throw internal(`batch size ${batch.requests.length} for '${this.#config.name}', max allowed is 0`);
     }
     execution.errors = this.#inputs.bind(batch, rowCount);
+    this.#states?.bind(this.#inputs, batch.requests, rowCount);
     this.#outputs.bind(batch.requests, rowCount);
   }
 
@@ -193,6 +229,7 @@ export class OnnxInstance implements BackendInstance {
     try {
       const { results, held } = outputs.read(batch.requests, rowCount);
       const { errors } = execution;
+      this.#states?.advance(batch.requests, results, errors);
       return {
         results: errors === undefined ? results : results.map((result, i) => errors[i] ?? result),
         computeInputNs: toNs(execution.boundMs - execution.startMs),
@@ -210,6 +247,7 @@ export class OnnxInstance implements BackendInstance {
     this.#inputs.release();
     this.#outputs.abandon();
     const { batch, errors, startMs, boundMs } = execution;
+    this.#states?.end(batch.requests);
     return {
       results: batch.requests.map((_, i) => errors?.[i] ?? error ?? internal('request failed')),
       computeInputNs: toNs(boundMs - startMs),
@@ -237,6 +275,33 @@ export class OnnxInstance implements BackendInstance {
 /** Triton answers a cancelled request with the code alone. */
 function cancelled(): StatusError {
   return new StatusError('CANCELLED', '');
+}
+
+function isCancelled(result: ExecuteResult): boolean {
+  return result instanceof StatusError && result.code === 'CANCELLED';
+}
+
+/** What was not executed. */
+function failedReply(batch: ExecuteBatch, error: StatusError): ExecuteReply {
+  return {
+    results: batch.requests.map(() => error),
+    computeInputNs: 0,
+    computeInferNs: 0,
+    computeOutputNs: 0,
+  };
+}
+
+function joinReplies(replies: readonly ExecuteReply[]): ExecuteReply {
+  const sum = (of: (reply: ExecuteReply) => number) => replies.reduce((total, reply) => total + of(reply), 0);
+  return {
+    results: replies.flatMap((reply) => reply.results),
+    computeInputNs: sum((reply) => reply.computeInputNs),
+    computeInferNs: sum((reply) => reply.computeInferNs),
+    computeOutputNs: sum((reply) => reply.computeOutputNs),
+    release: () => {
+      for (const reply of replies) reply.release?.();
+    },
+  };
 }
 
 function toNs(ms: number): number {

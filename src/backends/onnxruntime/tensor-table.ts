@@ -3,6 +3,7 @@
 //   ExecuteInput.index:   config.input … │ sequence_batching.control_input … │ state[].input_name …
 //   ExecuteOutput.index:  config.output … │ state[].output_name …
 
+import { sequenceInputs } from '../../backend/sequence-tensors.ts';
 import { elementBytesOf } from '../../domain/datatype.ts';
 import type { ModelConfig } from '../../domain/model-config.ts';
 import { internal } from '../../domain/status.ts';
@@ -38,6 +39,8 @@ export interface OutputEntry extends NativeName {
 export interface TensorTable {
   readonly inputs: readonly InputEntry[];
   readonly outputs: readonly OutputEntry[];
+  /** The inputs from here on are states. */
+  readonly stateInputStart: number;
   /** Outputs of config.output; those behind are state and always produced. */
   readonly configOutputCount: number;
 }
@@ -45,13 +48,9 @@ export interface TensorTable {
 export function makeTensorTable(config: ModelConfig, signature: SessionSignature): TensorTable {
   const sequence = config.sequence_batching;
   const inputTensors = [...signature.inputs, ...signature.overridable];
-  const hiddenInputs = [
-    ...(sequence?.control_input ?? []).map((control) => control.name),
-    ...(sequence?.state ?? []).map((state) => state.input_name),
-  ];
   const inputs = [
     ...config.input.map((input) => toInput(findTensor(inputTensors, input.name), input.allow_ragged_batch)),
-    ...hiddenInputs.map((name) => toInput(findTensor(inputTensors, name), false)),
+    ...sequenceInputs(config).map(({ name }) => toInput(findTensor(inputTensors, name), false)),
   ];
   const outputs = [
     ...config.output.map((output) => toOutput(config, findTensor(signature.outputs, output.name), output)),
@@ -59,7 +58,12 @@ export function makeTensorTable(config: ModelConfig, signature: SessionSignature
       toOutput(config, findTensor(signature.outputs, state.output_name), state),
     ),
   ];
-  return { inputs, outputs, configOutputCount: config.output.length };
+  return {
+    inputs,
+    outputs,
+    stateInputStart: inputs.length - (sequence?.state.length ?? 0),
+    configOutputCount: config.output.length,
+  };
 }
 
 export function nativeName(name: string): NativeName {

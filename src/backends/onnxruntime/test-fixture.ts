@@ -13,6 +13,7 @@ import type {
   ExecuteResult,
   InstancePlacement,
   LoadContext,
+  StateSlot,
 } from '../../backend/sdk.ts';
 import type { ModelConfig, ModelInput, ModelOutput } from '../../domain/model-config.ts';
 import { StatusError } from '../../domain/status.ts';
@@ -38,6 +39,7 @@ export function makeConfig(fields: Partial<ModelConfig>): ModelConfig {
     metric_tags: {},
     parameters: {},
     model_warmup: [],
+    version_labels: {},
     ...fields,
   };
 }
@@ -125,7 +127,11 @@ export interface TestInput {
 /** Lays inputs out as the host protocol does: input by input, request after request, each input 64-aligned. */
 export function makeBatch(
   requests: readonly (readonly TestInput[])[],
-  options: { id?: number; requestedOutputs?: readonly (readonly number[])[] } = {},
+  options: {
+    id?: number;
+    requestedOutputs?: readonly (readonly number[])[];
+    states?: readonly (StateSlot | undefined)[];
+  } = {},
 ): ExecuteBatch {
   const pieces: Buffer[] = [];
   let position = 0;
@@ -150,6 +156,7 @@ export function makeBatch(
     requests: laidOut.map((inputs, r) => ({
       inputs,
       requestedOutputs: options.requestedOutputs?.[r] ?? [],
+      state: options.states?.[r],
     })),
   };
 }
