@@ -3,10 +3,13 @@
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backendConfigOf, type ServerOptions } from './cli/options.ts';
+import { openCache } from './core/cache/open-cache.ts';
+import type { ResponseCache } from './core/cache/response-cache.ts';
 import { ModelControl } from './core/control.ts';
 import { infer } from './core/infer.ts';
 import type { HostServices } from './core/model/host-calls.ts';
 import type { LoadEnvironment } from './core/model/load-version.ts';
+import { RateLimiter } from './core/rate-limiter/rate-limiter.ts';
 import { Catalog, LATEST_VERSION } from './core/repository/catalog.ts';
 import { SharedMemory } from './core/shm/shared-memory.ts';
 import { MetricsRegistry } from './core/stats/metrics-registry.ts';
@@ -21,6 +24,7 @@ import { type HttpFrontend, startHttpFrontend } from './frontend/http/http-serve
 import type { HttpServices } from './frontend/http/services.ts';
 import { type MetricsFrontend, startMetricsFrontend } from './frontend/metrics/metrics-server.ts';
 import type { ServerServices } from './frontend/services.ts';
+import { findLabelled } from './frontend/version-label.ts';
 import { hostCommandOf, memoryHostCommand } from './host-command.ts';
 import { systemClock } from './lib/clock.ts';
 import { usableCoreCount } from './lib/core-count.ts';
@@ -46,6 +50,7 @@ export class NereidServer {
   readonly #control: ModelControl;
   readonly #sharedMemory: SharedMemory;
   readonly #trace: TraceControl;
+  #cache: ResponseCache | undefined;
   #phase: Phase = 'starting';
   #http: HttpFrontend | undefined;
   #grpc: GrpcFrontend | undefined;
@@ -77,7 +82,9 @@ export class NereidServer {
       environment: createLoadEnvironment(options, {
         logger,
         registry: this.#registry,
+        catalog: this.#catalog,
         hostServices: this.#hostServices(),
+        responseCache: () => this.#cache,
       }),
       catalog: this.#catalog,
       parseConfigJson: modelConfigFromJson,
@@ -96,6 +103,7 @@ export class NereidServer {
       pinnedPoolBytes,
     });
     await requireDirectories(this.#options.repository.paths);
+    await this.#openCache();
     const isAllLoaded = await this.#control.start();
     printStartup(this.#logger, this.#options, await this.#control.index(false));
     if (!isAllLoaded && this.#options.repository.isExitOnError) {
@@ -103,6 +111,17 @@ export class NereidServer {
     }
     this.#phase = 'serving';
     await this.#listen();
+  }
+
+  async #openCache(): Promise<void> {
+    this.#cache = await openCache({
+      configs: this.#options.cacheConfigs,
+      directory: this.#options.cacheDirectory,
+      environment: process.env,
+      clock: systemClock,
+      logger: this.#logger.child('response_cache'),
+      registry: this.#registry,
+    });
   }
 
   async #listen(): Promise<void> {
@@ -158,7 +177,7 @@ export class NereidServer {
       isReady: () => this.#isLive() && this.#isReady(),
       index: (isReadyOnly) => this.#control.index(isReadyOnly),
       load: (model, override) => this.#control.load(model, override),
-      unload: (model) => this.#control.unload(model),
+      unload: (model, isDependents) => this.#control.unload(model, isDependents),
     };
   }
 
@@ -169,10 +188,12 @@ export class NereidServer {
       infer: (target, call) => infer(this.#catalog, target, call),
       isDecoupled: ({ model, version }) => this.#catalog.find(model, version).isDecoupled,
       load: (model, override) => this.#control.load(model, override),
-      unload: (model) => this.#control.unload(model),
+      unload: (model, isDependents) => this.#control.unload(model, isDependents),
       isModelReady: (model, version) => {
         try {
-          return this.#catalog.find(model, version === '' ? LATEST_VERSION : Number(version)).isHealthy;
+          const labelled = findLabelled(this.#catalog, { model, version });
+          const number = version === '' ? LATEST_VERSION : (labelled ?? Number(version));
+          return this.#catalog.find(model, number).isHealthy;
         } catch {
           return false;
         }
@@ -215,8 +236,7 @@ export class NereidServer {
   }
 
   async #drain(): Promise<void> {
-    const models = this.#catalog.models();
-    await Promise.all(models.map((model) => model.unload()));
+    await this.#control.drain();
     const closed = Promise.all([this.#http?.close(), this.#grpc?.close()]);
     await Promise.race([closed, sleep(FRONTEND_CLOSE_MS_MAX)]);
   }
@@ -239,6 +259,7 @@ export class NereidServer {
     this.#http?.destroy();
     this.#grpc?.destroy();
     this.#metrics?.close();
+    this.#cache?.close();
   }
 }
 
@@ -253,7 +274,7 @@ async function requireDirectories(paths: readonly string[]): Promise<void> {
 
 function createLoadEnvironment(
   options: ServerOptions,
-  parts: { logger: Logger; registry: MetricsRegistry; hostServices: HostServices },
+  parts: Pick<LoadEnvironment, 'logger' | 'registry' | 'catalog' | 'hostServices' | 'responseCache'>,
 ): LoadEnvironment {
   return {
     ...parts,
@@ -263,6 +284,10 @@ function createLoadEnvironment(
     gpuIds: findGpus(),
     coreCount: usableCoreCount(),
     delayedStartCount: Number(process.env.TRITONSERVER_DELAY_SCHEDULER ?? 0) || 0,
+    delayedBacklogCount: Number(process.env.TRITONSERVER_BACKLOG_DELAY_SCHEDULER ?? 0) || 0,
+    rateLimiter: options.rateLimit.isExecutionCount
+      ? new RateLimiter({ limits: options.rateLimit.resources, defer: setImmediate })
+      : undefined,
     backendConfigOf: (backend) => backendConfigOf(options, backend),
     hostCommandOf,
   };

@@ -4,8 +4,11 @@
 import { stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import { BACKEND_NAMES } from './backends/index.ts';
+import type { OtherModels } from './core/repository/check-ensemble.ts';
 import { checkModel, type ModelCheck, type ModelReport } from './core/repository/check-model.ts';
+import { needsOf } from './core/repository/dependencies.ts';
 import { COLOURS, modelText, NO_COLOURS, totalText } from './core/repository/diagnose/report-text.ts';
+import { readRepositoryConfig } from './core/repository/read-config.ts';
 import { listVersion, type ModelDirectory, scanRepositories } from './core/repository/scan.ts';
 import { hostCommandOf } from './host-command.ts';
 import { usableCoreCount } from './lib/core-count.ts';
@@ -14,6 +17,7 @@ import { printModelConfig } from './wire/pbtxt/print-model-config.ts';
 
 const VERSION = /^[0-9]+$/;
 const MODEL_FILE = /^model\.\w+$|\.onnx$/;
+const CONFIG_RULES = { isAutoComplete: true, modelConfigName: '' };
 const CLEAR_LINE = '\r\u001b[2K';
 
 /** 0 when every model would be served, else 1. */
@@ -30,14 +34,14 @@ export async function validateRepository(command: {
     page.write(`${models}\n`);
     return 1;
   }
-  const check = createCheck();
+  const reportOf = await createReports(models);
   const isColoured = page.isTTY && !process.env.NO_COLOR;
   const nameWidth = Math.max(...models.map((model) => model.name.length));
   const layout = { nameWidth, paint: isColoured ? COLOURS : NO_COLOURS };
   const reports: ModelReport[] = [];
   for (const model of models) {
     if (page.isTTY) page.write(`checking ${model.name} (${reports.length + 1} of ${models.length}) …`);
-    const report = await checkModel(model, check);
+    const report = await reportOf(model);
     reports.push(report);
     page.write(`${page.isTTY ? CLEAR_LINE : ''}${modelText(report, layout)}`);
     if (command.isPrintConfig && report.served !== undefined) {
@@ -74,8 +78,44 @@ async function findModels(directory: string): Promise<ModelDirectory[] | string>
   );
 }
 
-function createCheck(): ModelCheck {
+/** Reports, each made once: ensembles ask for those of their models, also of ones that are not to be shown. */
+async function createReports(
+  shown: readonly ModelDirectory[],
+): Promise<(model: ModelDirectory) => Promise<ModelReport>> {
+  const beside = await scanRepositories([...new Set(shown.map((model) => dirname(resolve(model.path))))]);
+  const needs = new Map<string, readonly string[]>();
+  for (const [name, [model]] of beside) needs.set(name, await readNeedsOf(model!));
+  const reports = new Map<string, Promise<ModelReport>>();
+  const reportOf = (model: ModelDirectory): Promise<ModelReport> => {
+    let report = reports.get(model.name);
+    if (report === undefined) {
+      report = checkModel(model, check);
+      reports.set(model.name, report);
+    }
+    return report;
+  };
+  const check = createCheck({
+    needs,
+    reportOf: async (name) => {
+      const model = shown.find((one) => one.name === name) ?? beside.get(name)?.[0];
+      return model === undefined ? undefined : reportOf(model);
+    },
+  });
+  return reportOf;
+}
+
+/** None of a model that cannot be read; its own report says why. */
+async function readNeedsOf(model: ModelDirectory): Promise<readonly string[]> {
+  try {
+    return needsOf((await readRepositoryConfig(model, CONFIG_RULES)).config);
+  } catch {
+    return [];
+  }
+}
+
+function createCheck(others: OtherModels): ModelCheck {
   return {
+    others,
     isAutoComplete: true,
     gpuIds: findGpus(),
     coreCount: usableCoreCount(),

@@ -12,8 +12,6 @@ const PER_GPU: Extra = {
   inert: 'memory pools are not used',
 };
 const NO_PLUGINS: Extra = { inert: 'backends and caches are part of the server, no libraries are loaded' };
-const NO_CACHE: Extra = { inert: 'the response cache is not available yet' };
-const NO_LIMITER: Extra = { inert: 'the rate limiter is not available yet' };
 const OLD_TRACE = 'Deprecated: use --trace-config.';
 
 export const FLAG_GROUPS: readonly FlagGroup[] = [
@@ -116,10 +114,14 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       ),
       row('backend-config', 'string', '', 'Setting of one backend, or, without a name, of all.', SETTING),
       row('repoagent-directory', 'string', '/opt/tritonserver/repoagents', 'Where agents lie.', NO_PLUGINS),
-      row('cache-config', 'string', '', 'Setting of a response cache: local,size=<bytes>.', {
-        ...SETTING,
-        ...NO_CACHE,
-      }),
+      row(
+        'cache-config',
+        'string',
+        '',
+        'One setting of the response cache: local,size=<bytes>, or redis, with host, port, user, password, db, ' +
+          'connect_timeout, socket_timeout, ttl, tls_enabled, cert, key, cacert, cacert_dir or sni.',
+        SETTING,
+      ),
       row('cache-directory', 'string', '/opt/tritonserver/caches', 'Where caches lie.', NO_PLUGINS),
     ],
   },
@@ -128,12 +130,10 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
     flags: [
       row('rate-limit', 'string', 'off', '"execution_count" or "off".', {
         choices: ['off', 'execution_count'],
-        ...NO_LIMITER,
       }),
       row('rate-limit-resource', 'string', '', 'Number of a resource there is, for each device or for one.', {
         isRepeatable: true,
         argument: '<string>:<integer>:<integer>',
-        ...NO_LIMITER,
       }),
     ],
   },
@@ -182,7 +182,6 @@ export const FLAG_GROUPS: readonly FlagGroup[] = [
       row('strict-model-config', 'boolean', 'false', 'Deprecated: use --disable-auto-complete-config.'),
       row('response-cache-byte-size', 'integer', '', 'Deprecated: use --cache-config local,size=<bytes>.', {
         min: 0,
-        ...NO_CACHE,
       }),
       row('trace-file', 'string', '', OLD_TRACE),
       row('trace-level', 'string', '', OLD_TRACE, { isRepeatable: true }),

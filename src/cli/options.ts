@@ -121,6 +121,8 @@ export interface ServerOptions {
   readonly backendConfigs: ReadonlyMap<string, Readonly<Record<string, string>>>;
   /** By cache name; empty when no cache is wanted. */
   readonly cacheConfigs: ReadonlyMap<string, Readonly<Record<string, string>>>;
+  /** Only named in a refusal: caches are part of the server. */
+  readonly cacheDirectory: string;
   readonly rateLimit: RateLimitOptions;
   readonly pinnedPoolBytes: number;
   readonly isClientShmAllowed: boolean;

@@ -265,6 +265,11 @@ test('caches, resources and backend settings have their forms', () => {
     resources: [{ name: 'r', count: 2, device: 1 }],
   });
   assert.deepEqual(parse('--response-cache-byte-size=7').cacheConfigs, new Map([['local', { size: '7' }]]));
+  assert.deepEqual(options.warnings, []);
+  assert.match(
+    parse('--response-cache-byte-size=7').warnings.join(),
+    /^'--response-cache-byte-size' has been deprecated! .* would be: '--cache-config=local,size=7'$/,
+  );
   assert.match(refusal('--cache-config=size=4'), /No cache specified\./);
   assert.match(
     refusal('--cache-config=local,size=4', '--response-cache-byte-size=3'),

@@ -44,6 +44,7 @@ export function parseFlags(argv: readonly string[]): ServerOptions {
     trace: traceOptions(values),
     backendConfigs: backendConfigs(values),
     cacheConfigs: cacheConfigs(values),
+    cacheDirectory: values.text('cache-directory'),
     rateLimit: {
       isExecutionCount: values.text('rate-limit').toLowerCase() === 'execution_count',
       resources: values.texts('rate-limit-resource').map(parseResource),
@@ -207,6 +208,13 @@ function warningsOf(values: FlagValues): string[] {
   if (values.has('strict-model-config')) {
     warnings.push(
       "'--strict-model-config' has been deprecated! Please use '--disable-auto-complete-config' instead.",
+    );
+  }
+  if (values.has('response-cache-byte-size')) {
+    warnings.push(
+      "'--response-cache-byte-size' has been deprecated! This will default to the 'local' cache implementation with the " +
+        "provided byte size for its config. Please use '--cache-config' instead. The equivalent --cache-config CLI args " +
+        `would be: '--cache-config=local,size=${values.text('response-cache-byte-size')}'`,
     );
   }
   if (values.has('load-model') && values.text('model-control-mode').toLowerCase() !== 'explicit') {

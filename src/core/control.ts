@@ -1,25 +1,30 @@
-// Model control: what the server loads at start, on a poll and when told to; the only writer of the catalog.
-// Operations on one model happen one after another; a load builds the new beside the old and swaps on success.
+// Model control: what the server loads at start, on a poll and when told to; with served-versions.ts
+// the only writer of the catalog.
+// Operations on one model happen one after another; a load builds the new beside the old and swaps on success. What an
+// ensemble is made of is loaded before it, checked again when it changes, and unloaded after it.
 
 import type { ModelConfig } from '../domain/model-config.ts';
 import { invalidArgument, StatusError, unavailable } from '../domain/status.ts';
 import type { Logger } from '../lib/logger.ts';
-import { Semaphore } from '../lib/semaphore.ts';
-import { loadServed } from './load-served.ts';
+import { checkEnsemble, isEnsemble } from './ensemble/load-ensemble.ts';
 import type { LoadEnvironment } from './model/load-version.ts';
-import type { ServedModel } from './model/served-model.ts';
-import { type Catalog, type IndexRow, UNLOADED_REASON, type VersionRecord } from './repository/catalog.ts';
-import type { OverrideDirectory } from './repository/file-override.ts';
+import type { Catalog, IndexRow } from './repository/catalog.ts';
+import { circularDependency, type LoadFailure, needsOf } from './repository/dependencies.ts';
 import {
   checkModelName,
   type FoundModel,
   findModel,
   isOverride,
   type LoadOverride,
+  NO_OVERRIDE,
   type RepositoryAccess,
 } from './repository/find-model.ts';
+import { indexRows } from './repository/index-rows.ts';
+import { beginRound, type LoadRound, readAllNeeds } from './repository/load-round.ts';
 import type { ConfigRules } from './repository/read-config.ts';
-import { fingerprintOf, type RepositoryScan, scanRepositories, selectVersions } from './repository/scan.ts';
+import { fingerprintOf, scanRepositories, selectVersions } from './repository/scan.ts';
+import { ServedVersions } from './served-versions.ts';
+import { Turns } from './turns.ts';
 
 export interface ControlOptions {
   readonly paths: readonly string[];
@@ -38,26 +43,22 @@ export interface ControlOptions {
 /** What was loaded last, to tell whether there is anything new. */
 interface Loaded {
   readonly fingerprint: string;
-  readonly override: OverrideDirectory | undefined;
+  /** Undefined when it could only be looked at. */
+  readonly found: FoundModel | undefined;
 }
-
-/** A model whose instances keep dying is loaded, and yet it serves nobody. */
-function shownState(record: VersionRecord): Pick<IndexRow, 'state' | 'reason'> {
-  const failure = record.state === 'READY' ? record.model?.failure : undefined;
-  if (failure === undefined) return { state: record.state, reason: record.reason };
-  return { state: 'UNAVAILABLE', reason: failure.describe() };
-}
-
-const NO_OVERRIDE: LoadOverride = { configJson: undefined, files: [] };
 
 export class ModelControl {
   readonly #options: ControlOptions;
   readonly #catalog: Catalog;
   readonly #log: Logger;
   readonly #access: RepositoryAccess;
-  readonly #loadSlots: Semaphore;
-  readonly #queues = new Map<string, Promise<unknown>>();
+  readonly #versions: ServedVersions;
+  readonly #turns = new Turns();
   readonly #loaded = new Map<string, Loaded>();
+  /** Loaded because somebody asked for it, not because an ensemble needs it. */
+  readonly #wanted = new Set<string>();
+  /** Ensembles that would be served if what they need were: tried again when it is loaded. */
+  readonly #waiting = new Map<string, readonly string[]>();
   #pollTimer: NodeJS.Timeout | undefined;
   #isStopped = false;
 
@@ -71,37 +72,50 @@ export class ModelControl {
       logger: this.#log,
       parseConfigJson: options.parseConfigJson,
     };
-    this.#loadSlots = new Semaphore(options.loadConcurrency);
+    this.#versions = new ServedVersions({ ...options, log: this.#log });
   }
 
   /** Loads what the control mode says; false when any of it failed. */
   async start(): Promise<boolean> {
-    const scan = await scanRepositories(this.#options.paths);
+    const round = await beginRound(this.#access);
     const { mode, loadModels } = this.#options;
     const isAll = mode !== 'explicit' || loadModels.includes('*');
-    const names = isAll ? [...scan.keys()] : loadModels;
-    const results = await Promise.all(names.map((name) => this.#loadQuietly(name)));
+    const names = isAll ? [...round.scan.keys()] : loadModels;
+    const isAllLoaded = await this.#loadAll(names, round);
     if (mode === 'poll' && this.#options.pollSecs > 0) this.#schedulePoll();
-    return results.every((isLoaded) => isLoaded);
+    return isAllLoaded;
   }
 
   /** The load call of a client. Resolves when the model is ready. */
   async load(name: string, override: LoadOverride = NO_OVERRIDE): Promise<void> {
     this.#requireExplicit();
     checkModelName(name);
-    await this.#inOrder(name, () => this.#load(name, override));
+    const round = await beginRound(this.#access);
+    await readAllNeeds(name, override, { round, access: this.#access });
+    const error = await this.#loadOnce(name, override, round);
+    if (error === undefined) this.#wanted.add(name);
+    await this.#refreshUsers(round);
+    if (error !== undefined) throw error;
   }
 
-  /** The unload call of a client. Resolves when the unload has begun. */
-  async unload(name: string): Promise<void> {
+  /**
+   * The unload call of a client. Resolves when the unload has begun. Ensembles made of the model go first; with
+   * `isDependents` what was loaded only for it goes, too.
+   */
+  async unload(name: string, isDependents = false): Promise<void> {
     this.#requireExplicit();
-    await this.#inOrder(name, async () => this.#unload(name));
+    const needs = this.#needsServed(name);
+    await this.#unloadWithUsers(name);
+    this.#wanted.delete(name);
+    this.#waiting.delete(name);
+    if (!isDependents) return;
+    for (const need of needs) {
+      if (!this.#wanted.has(need) && this.#usersOf([need]).length === 0) await this.unload(need, true);
+    }
   }
 
   async index(isReadyOnly: boolean): Promise<IndexRow[]> {
-    const scan = await scanRepositories(this.#options.paths);
-    const rows: IndexRow[] = [];
-    for (const name of [...scan.keys()].sort()) rows.push(...this.#indexRows(name, scan));
+    const rows = indexRows(await scanRepositories(this.#options.paths), this.#catalog);
     return isReadyOnly ? rows.filter((row) => row.state === 'READY') : rows;
   }
 
@@ -111,20 +125,14 @@ export class ModelControl {
     clearTimeout(this.#pollTimer);
   }
 
-  /** Removes directories that file overrides left. */
-  async cleanUp(): Promise<void> {
-    await Promise.all([...this.#loaded.values()].map((loaded) => loaded.override?.remove()));
+  /** At exit: resolves when every accepted request has been answered and every model has ended. */
+  drain(): Promise<void> {
+    return this.#versions.drainAll();
   }
 
-  #indexRows(name: string, scan: RepositoryScan): IndexRow[] {
-    if ((scan.get(name)?.length ?? 0) > 1) {
-      const reason = 'model appears in two or more repositories';
-      return [{ name, version: undefined, state: 'UNAVAILABLE', reason }];
-    }
-    if (!this.#catalog.has(name)) return [{ name, version: undefined, state: undefined, reason: '' }];
-    return [...this.#catalog.records(name)]
-      .sort(([a], [b]) => a - b)
-      .map(([version, record]) => ({ name, version, ...shownState(record) }));
+  /** Removes directories that file overrides left. */
+  async cleanUp(): Promise<void> {
+    await Promise.all([...this.#loaded.values()].map(({ found }) => found?.override?.remove()));
   }
 
   #requireExplicit(): void {
@@ -132,34 +140,62 @@ export class ModelControl {
     throw unavailable('explicit model load / unload is not allowed if polling is enabled');
   }
 
-  #inOrder<T>(name: string, task: () => Promise<T>): Promise<T> {
-    const before = this.#queues.get(name) ?? Promise.resolve();
-    const result = before.then(task, task);
-    const settled = result.then(
-      () => {},
-      () => {},
-    );
-    this.#queues.set(name, settled);
-    void settled.then(() => {
-      if (this.#queues.get(name) === settled) this.#queues.delete(name);
-    });
+  /** Models that do not need each other are loaded side by side; false when any failed. */
+  async #loadAll(names: readonly string[], round: LoadRound): Promise<boolean> {
+    for (const name of names) this.#wanted.add(name);
+    const reading = { round, access: this.#access };
+    await Promise.all(names.map((name) => readAllNeeds(name, NO_OVERRIDE, reading)));
+    const errors = await Promise.all(names.map((name) => this.#loadOnce(name, NO_OVERRIDE, round)));
+    await this.#refreshUsers(round);
+    return errors.every((error) => error === undefined);
+  }
+
+  #loadOnce(name: string, override: LoadOverride, round: LoadRound): Promise<StatusError | undefined> {
+    const result = round.results.get(name) ?? this.#loadAfterNeeds(name, override, round);
+    round.results.set(name, result);
     return result;
   }
 
-  async #loadQuietly(name: string): Promise<boolean> {
+  /** What it needs has its turn before it takes its own: no load waits for another while others wait for it. */
+  async #loadAfterNeeds(
+    name: string,
+    override: LoadOverride,
+    round: LoadRound,
+  ): Promise<StatusError | undefined> {
+    const needs = round.needs.get(name) ?? [];
     try {
-      await this.#inOrder(name, () => this.#load(name, NO_OVERRIDE));
-      return true;
-    } catch {
-      // #load has logged why.
-      return false;
+      const circle = circularDependency(name, round.needs);
+      if (circle !== undefined) throw this.#invalid(name, circle, round);
+      await Promise.all(needs.map((need) => this.#loadOnce(need, NO_OVERRIDE, round)));
+      await this.#turns.take(name, () => this.#load(name, override, round));
+      return undefined;
+    } catch (thrown) {
+      // What served before was made of models that are others now.
+      const isStale = needs.some((need) => round.changed.has(need));
+      if (isStale && round.failures.get(name)?.kind === 'invalid') await this.#unloadWithUsers(name);
+      return StatusError.from(thrown);
     }
   }
 
-  async #load(name: string, override: LoadOverride): Promise<void> {
+  /** Of an ensemble that cannot be. */
+  #invalid(name: string, thrown: unknown, round: LoadRound): StatusError {
+    const reason = StatusError.from(thrown).message;
+    this.#log.error(`failed to load '${name}': ${reason}`);
+    return this.#failed(name, { kind: 'invalid', reason }, round);
+  }
+
+  /** Keeps the reason for ensembles that need the model, and makes the error that a client gets. */
+  #failed(name: string, failure: LoadFailure, round: LoadRound): StatusError {
+    round.failures.set(name, failure);
+    return invalidArgument(`load failed for model '${name}': ${failure.reason}\n`);
+  }
+
+  async #load(name: string, override: LoadOverride, round: LoadRound): Promise<void> {
     if (this.#isStopped) throw unavailable('Server is stopping, no model is loaded any more');
-    const found = await findModel(name, override, this.#access);
-    if (!isOverride(override) && this.#isUnchanged(name, found.fingerprint)) return;
+    const found = await this.#find(name, override, round);
+    const needs = needsOf(found.config);
+    const isNew = isOverride(override) || needs.some((need) => round.changed.has(need));
+    if (!isNew && this.#isUnchanged(name, found.fingerprint)) return;
     const { selected, missing } = selectVersions(found.versions, found.config.version_policy);
     for (const version of missing) {
       this.#log.error(
@@ -167,113 +203,104 @@ export class ModelControl {
       );
     }
     if (this.#options.mode !== 'explicit') {
-      // A poll tries a failed model again only when its files change; a client that asks again wants the answer.
+      // A poll tries a failed model again only when its files, or what it needs, change; a client wants the answer.
       this.#rememberPolled(name, found.fingerprint);
+      if (needs.length > 0) this.#waiting.set(name, needs);
     }
     if (selected.length === 0) {
       this.#catalog.ensure(name);
       const reason = `at least one version must be available under the version policy of model '${name}'`;
       this.#log.error(`failed to load '${name}': ${reason}`);
-      throw invalidArgument(`load failed for model '${name}': ${reason}\n`);
+      throw this.#failed(name, { kind: 'failed', reason }, round);
     }
-    const models = await this.#loadVersions(found, selected);
-    this.#swap(name, models);
-    const old = this.#loaded.get(name)?.override;
-    const { fingerprint, override: directory } = found;
-    this.#loaded.set(name, { fingerprint, override: directory });
-    if (old !== directory) void old?.remove();
+    await this.#serve(found, selected, round);
+  }
+
+  async #find(name: string, override: LoadOverride, round: LoadRound): Promise<FoundModel> {
+    try {
+      return await findModel(name, override, this.#access);
+    } catch (thrown) {
+      const error = StatusError.from(thrown);
+      round.failures.set(name, { kind: 'missing', reason: error.message });
+      throw error;
+    }
+  }
+
+  /** Makes the versions the ones that serve; when it throws, what served before goes on. */
+  async #serve(found: FoundModel, versions: readonly number[], round: LoadRound): Promise<void> {
+    const { name } = found.config;
+    try {
+      if (isEnsemble(found.config)) checkEnsemble(found.config, this.#catalog, round.failures);
+    } catch (thrown) {
+      throw this.#invalid(name, thrown, round);
+    }
+    try {
+      await this.#versions.load(found, versions);
+    } catch (thrown) {
+      if (this.#loaded.get(name)?.found !== found) void found.override?.remove();
+      const reason = StatusError.from(thrown).message.replace(/\n$/, '');
+      throw this.#failed(name, { kind: 'failed', reason }, round);
+    }
+    const old = this.#loaded.get(name)?.found?.override;
+    this.#loaded.set(name, { fingerprint: found.fingerprint, found });
+    if (old !== found.override) void old?.remove();
+    this.#waiting.delete(name);
+    round.changed.add(name);
     this.#log.info(`successfully loaded '${name}'`);
   }
 
   #isUnchanged(name: string, fingerprint: string): boolean {
     if (this.#loaded.get(name)?.fingerprint !== fingerprint) return false;
     const records = [...this.#catalog.records(name).values()];
-    return records.some((record) => record.state === 'READY');
+    return records.some(({ state, model }) => state === 'READY' && model?.isReloadWanted !== true);
   }
 
-  /** All versions or none; on failure what served before goes on serving. */
-  async #loadVersions(found: FoundModel, versions: readonly number[]): Promise<ServedModel[]> {
-    const name = found.config.name;
-    const results = await Promise.all(versions.map((version) => this.#tryVersion(found, version)));
-    const failures = results.filter((result) => result instanceof StatusError);
-    if (failures.length === 0) return results as ServedModel[];
-    let text = '';
-    for (let i = 0; i < versions.length; i++) {
-      const version = versions[i]!;
-      const result = results[i]!;
-      const served = this.#catalog.records(name).get(version);
-      const isServing = served?.state === 'READY';
-      if (!(result instanceof StatusError)) {
-        void result.unload();
-        if (!isServing) {
-          this.#catalog.set(name, version, {
-            state: 'UNAVAILABLE',
-            reason: UNLOADED_REASON,
-            model: undefined,
-          });
-        }
-        continue;
-      }
-      const reason = result.describe();
-      text += `version ${version} is at UNAVAILABLE state: ${reason};\n`;
-      this.#log.error(`failed to load '${name}' version ${version}: ${reason}`);
-      if (!isServing) this.#catalog.set(name, version, { state: 'UNAVAILABLE', reason, model: undefined });
-    }
-    void found.override?.remove();
-    throw invalidArgument(`load failed for model '${name}': ${text}`);
-  }
-
-  async #tryVersion(found: FoundModel, version: number): Promise<ServedModel | StatusError> {
-    const { config, directory } = found;
-    if (this.#catalog.records(config.name).get(version)?.state !== 'READY') {
-      this.#catalog.set(config.name, version, { state: 'LOADING', reason: '', model: undefined });
-    }
-    return this.#loadSlots.run(async () => {
-      for (let attempt = 0; ; attempt++) {
-        this.#log.info(`loading: ${config.name}:${version}`);
-        try {
-          return await loadServed(
-            { config, version, modelDirectory: directory.path },
-            this.#options.environment,
-          );
-        } catch (thrown) {
-          if (attempt >= this.#options.loadRetryCount) return StatusError.from(thrown);
-        }
-      }
-    });
-  }
-
-  /** From one moment to the next requests go to the new models; the old ones finish what they have. */
-  #swap(name: string, models: readonly ServedModel[]): void {
-    const before = new Map(this.#catalog.records(name));
-    for (const model of models) {
-      this.#catalog.set(name, model.version, { state: 'READY', reason: '', model });
-    }
-    for (const [version, record] of before) {
-      if (record.model === undefined) {
-        if (!models.some((model) => model.version === version)) this.#catalog.remove(name, version);
-      } else if (models.some((model) => model.version === version)) void record.model.unload();
-      else this.#unloadVersion(record.model);
+  /** Ensembles made of what has changed are made anew; those that cannot be any more are unloaded. */
+  async #refreshUsers(round: LoadRound): Promise<void> {
+    let changed = [...round.changed];
+    while (changed.length > 0) {
+      const waiting = [...this.#waiting].filter(([, needs]) => needs.some((need) => changed.includes(need)));
+      const users = new Set([...this.#usersOf(changed), ...waiting.map(([name]) => name)]);
+      const stale = [...users].filter((name) => !round.results.has(name));
+      await Promise.all(stale.map((name) => this.#refresh(name, round)));
+      changed = stale;
     }
   }
 
-  #unload(name: string): void {
-    for (const record of this.#catalog.records(name).values()) {
-      if (record.model !== undefined && record.state === 'READY') this.#unloadVersion(record.model);
+  async #refresh(name: string, round: LoadRound): Promise<void> {
+    try {
+      await this.#turns.take(name, async () => {
+        const found = this.#loaded.get(name)?.found;
+        const served = this.#catalog.readyVersions(name).map(({ version }) => version);
+        if (found === undefined || served.length === 0) await this.#load(name, NO_OVERRIDE, round);
+        else await this.#serve(found, served, round);
+      });
+    } catch {
+      // The reason has been logged.
+      await this.#unloadWithUsers(name);
     }
-    const loaded = this.#loaded.get(name);
-    this.#loaded.delete(name);
-    void loaded?.override?.remove();
   }
 
-  #unloadVersion(model: ServedModel): void {
-    const { name, version } = model;
-    this.#catalog.set(name, version, { state: 'UNLOADING', reason: '', model });
-    void model.unload().then(() => {
-      this.#log.info(`successfully unloaded '${name}' version ${version}`);
-      // A load may have come in between; then the record is its business.
-      if (this.#catalog.records(name).get(version)?.model !== model) return;
-      this.#catalog.set(name, version, { state: 'UNAVAILABLE', reason: UNLOADED_REASON, model: undefined });
+  /** Names of ensembles that serve and are made of any of the models. */
+  #usersOf(names: readonly string[]): string[] {
+    const isUser = (name: string) => this.#needsServed(name).some((need) => names.includes(need));
+    return this.#catalog.names().filter(isUser);
+  }
+
+  #needsServed(name: string): readonly string[] {
+    return this.#catalog.readyVersions(name).flatMap(({ config }) => needsOf(config));
+  }
+
+  /** The ensembles wait to be loaded with it again. */
+  async #unloadWithUsers(name: string): Promise<void> {
+    for (const user of this.#usersOf([name])) await this.#unloadWithUsers(user);
+    await this.#turns.take(name, async () => {
+      const needs = this.#needsServed(name);
+      if (needs.length > 0) this.#waiting.set(name, needs);
+      this.#versions.unload(name);
+      const loaded = this.#loaded.get(name);
+      this.#loaded.delete(name);
+      void loaded?.found?.override?.remove();
     });
   }
 
@@ -286,23 +313,24 @@ export class ModelControl {
   }
 
   async #pollOnce(): Promise<void> {
-    const scan = await scanRepositories(this.#options.paths);
-    const tasks: Promise<unknown>[] = [];
-    for (const [name, directories] of scan) {
-      const fingerprint = await fingerprintOf(directories[0]!.path);
-      if (this.#loaded.get(name)?.fingerprint === fingerprint) continue;
-      tasks.push(this.#loadQuietly(name).then(() => this.#rememberPolled(name, fingerprint)));
-    }
+    const round = await beginRound(this.#access);
     for (const name of this.#catalog.names()) {
-      if (!scan.has(name) && this.#loaded.has(name)) {
-        tasks.push(this.#inOrder(name, async () => this.#unload(name)));
+      if (!round.scan.has(name) && this.#loaded.has(name)) {
+        await this.#unloadWithUsers(name);
+        this.#waiting.delete(name);
       }
     }
-    await Promise.all(tasks);
+    const changed = new Map<string, string>();
+    for (const [name, directories] of round.scan) {
+      const fingerprint = await fingerprintOf(directories[0]!.path);
+      if (this.#loaded.get(name)?.fingerprint !== fingerprint) changed.set(name, fingerprint);
+    }
+    await this.#loadAll([...changed.keys()], round);
+    for (const [name, fingerprint] of changed) this.#rememberPolled(name, fingerprint);
   }
 
   /** A model that could not be read is tried again only when its files change. */
   #rememberPolled(name: string, fingerprint: string): void {
-    this.#loaded.set(name, { fingerprint, override: this.#loaded.get(name)?.override });
+    this.#loaded.set(name, { fingerprint, found: this.#loaded.get(name)?.found });
   }
 }

@@ -20,7 +20,9 @@ export interface InferCall {
   /** Undefined when this request is not traced. */
   readonly trace: RequestTrace | undefined;
   /** Instances that wait for this request; only calls of models have any. */
-  readonly ancestors?: readonly object[];
+  readonly ancestors?: readonly object[] | undefined;
+  /** Those that the model wants to see, by name in lower case; undefined for most models. */
+  readonly headers?: ReadonlyMap<string, string> | undefined;
 }
 
 /** Throws a StatusError when the request is refused; otherwise the sink gets exactly one end. */

@@ -7,6 +7,7 @@ import type { StatusError } from '../domain/status.ts';
 import type { InputTensor } from '../domain/tensor.ts';
 import { parseModelConfig } from '../wire/pbtxt/parse-model-config.ts';
 import { createTensorTable } from './model/tensor-table.ts';
+import { toSequenceRules } from './scheduler/sequence/sequence-policy.ts';
 import { makeRequest } from './scheduler/test-entry.ts';
 import { type RequestRules, type ValidRequest, validateRequest } from './validate.ts';
 
@@ -24,7 +25,12 @@ const OPTIONAL = `max_batch_size: 8
 
 function rulesOf(text: string): RequestRules {
   const config = parseModelConfig(text);
-  return { modelName: 'M', maxBatchSize: config.max_batch_size, tensors: createTensorTable(config) };
+  return {
+    modelName: 'M',
+    maxBatchSize: config.max_batch_size,
+    tensors: createTensorTable(config),
+    sequence: toSequenceRules(config),
+  };
 }
 
 function input(
@@ -262,4 +268,30 @@ test('of several faults Triton tells the same one: outputs, count, names, batch,
   assert.match(refusal(TWO_INPUTS, [badA, badB]), /input 'B' data-type/);
   assert.match(refusal(TWO_INPUTS, [A, { ...badB, shape: [1, 2, 3] }]), /data-type/);
   assert.match(refusal(TWO_INPUTS, [A, { ...B, shape: [1, 2, 3], byteLength: 1 }]), /unexpected shape/);
+});
+
+test('sequences: the type of the id, one row, and an id at all, in this order', () => {
+  const model = (sequence: string) =>
+    `max_batch_size: 4 input [ { name: "A" data_type: TYPE_FP32 dims: [ 4 ] } ] sequence_batching { ${sequence} }`;
+  const corrid = (type: string) =>
+    model(`control_input { name: "C" control { kind: CONTROL_SEQUENCE_CORRID data_type: ${type} } }`);
+  const two = input('A', 'FP32', [2, 4], 32);
+  const noId = "inference request to model 'M' must specify a non-zero or non-empty correlation ID";
+  const oneRow =
+    "inference request to model 'M' must specify batch-size 1 due to requirements of sequence batcher";
+  assert.equal(refusal(model(''), [A]), noId);
+  assert.equal(refusal(model(''), [A], { correlationId: '' }), noId);
+  assert.equal(refusal(model(''), [two]), oneRow);
+  assert.equal(
+    refusal(corrid('TYPE_UINT64'), [two], { correlationId: 'x' }),
+    `${UNKNOWN_ID}sequence batching control 'C' data-type is 'BYTES', but model 'M' expects 'UINT64'`,
+  );
+  assert.equal(
+    refusal(corrid('TYPE_STRING'), [A], { correlationId: 5n }),
+    `${UNKNOWN_ID}sequence batching control 'C' data-type is 'UINT64', but model 'M' expects 'BYTES'`,
+  );
+  assert.equal(refusal(corrid('TYPE_INT32'), [A], { correlationId: 5n }), 'accepted');
+  assert.equal(refusal(model(''), [A], { correlationId: 'x' }), 'accepted');
+  assert.equal(refusal(model('iterative_sequence: true'), [A]), 'accepted');
+  assert.equal(refusal(TWO_INPUTS, [two, input('B', 'INT32', [2, 2], 16)]), 'accepted');
 });

@@ -6,6 +6,8 @@ import { invalidArgument, type StatusError } from '../domain/status.ts';
 import { contiguous, elementCountOf, type InputTensor, shapeText } from '../domain/tensor.ts';
 import type { SentInput, SentRequest } from '../instance/execute-frame.ts';
 import { type InputSpec, reshapeTo, type TensorTable } from './model/tensor-table.ts';
+import { isInSequence } from './scheduler/sequence/sequence.ts';
+import type { SequenceRules } from './scheduler/sequence/sequence-policy.ts';
 
 export interface ValidRequest {
   readonly sent: SentRequest;
@@ -18,6 +20,8 @@ export interface RequestRules {
   readonly modelName: string;
   readonly maxBatchSize: number;
   readonly tensors: TensorTable;
+  /** Only where the model has sequence_batching. */
+  readonly sequence?: SequenceRules | undefined;
 }
 
 const BATCH_NOTE =
@@ -40,6 +44,7 @@ export function validateRequest(request: InferRequest, rules: RequestRules): Val
     byteLength += input.byteLength;
   }
   checkRequired(request, rules);
+  if (rules.sequence !== undefined) checkSequence(request, batchSize, rules);
   return {
     sent: { inputs, requestedOutputs },
     batchSize,
@@ -157,6 +162,28 @@ function checkInput(request: InferRequest, input: InputTensor, rules: RequestRul
       ? input.shape
       : reshapeTo(input.shape, { from: spec.dims, to: spec.reshape, batchDims });
   return { index: spec.index, shape, data: input.data, byteLength: input.byteLength };
+}
+
+/** The scheduler knows which sequences have begun; whether a request can belong to one is known here. */
+function checkSequence(request: InferRequest, batchSize: number, rules: RequestRules): void {
+  const { corrid, isIterative } = rules.sequence!;
+  const id = request.correlationId;
+  if (corrid !== undefined && (typeof id === 'string') !== (corrid.datatype === 'BYTES')) {
+    const given = typeof id === 'string' ? 'BYTES' : 'UINT64';
+    throw fault(
+      request,
+      `sequence batching control '${corrid.name}' data-type is '${given}', but model '${rules.modelName}' expects '${corrid.datatype}'`,
+    );
+  }
+  if (batchSize > 1) {
+    throw invalidArgument(
+      `inference request to model '${rules.modelName}' must specify batch-size 1 due to requirements of sequence batcher`,
+    );
+  }
+  if (isIterative || isInSequence(id)) return;
+  throw invalidArgument(
+    `inference request to model '${rules.modelName}' must specify a non-zero or non-empty correlation ID`,
+  );
 }
 
 function fits(shape: readonly number[], expected: readonly number[]): boolean {

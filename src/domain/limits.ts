@@ -33,6 +33,9 @@ export const QUEUE_REQUESTS_MAX = 100_000;
 /** Bytes of tensors waiting for one model; past it requests are refused rather than memory exhausted. */
 export const QUEUE_BYTES_MAX = 4 * 1024 * 1024 * 1024;
 
+/** Sequences that wait for a slot of one model; each holds at least one request, and its id. */
+export const SEQUENCES_WAITING_MAX = 10_000;
+
 /** One host frame; above the largest body, below what a Buffer can hold. */
 export const FRAME_BYTES_MAX = 8 * 1024 * 1024 * 1024;
 
@@ -47,6 +50,9 @@ export const HOST_SILENCE_MS_MAX = 30_000;
 
 /** How often an idle host is pinged. */
 export const HOST_PING_INTERVAL_MS = 5_000;
+
+/** A model's own is_ready() must answer within this, as in Triton; later it is not ready. */
+export const READY_CHECK_MS_MAX = 5_000;
 
 /** A host that was told to stop is killed after this. */
 export const HOST_STOP_MS_MAX = 5_000;
@@ -96,3 +102,60 @@ export const GRPC_STREAM_REQUESTS_MAX = 1024;
 
 /** Calls of other models that one host may have open. */
 export const HOST_CALLS_MAX = 4096;
+
+/** Sequences whose target a router remembers; beyond it the longest silent one is forgotten. About 100 bytes each. */
+export const ROUTER_SEQUENCES_MAX = 262_144;
+
+/** A request that comes to the same router this often is going in circles; a model that calls itself may come twice. */
+export const ROUTER_PASSES_MAX = 8;
+
+/** Copies that a shadow may have unanswered when its config does not say: enough to measure, too few to crowd out. */
+export const ROUTER_SHADOW_REQUESTS_DEFAULT = 64;
+
+/** Bytes of tensors in those copies; the request they share lives as long as its slowest copy. */
+export const ROUTER_SHADOW_BYTES_DEFAULT = 256 * 1024 * 1024;
+
+/**
+ * The response cache hashes, compares and copies this much in one turn of the event loop: SHA-256 of 1 MiB takes 0.6 ms, and
+ * of 100 MiB 60 ms, which is then spread over a hundred turns.
+ */
+export const CACHE_STEP_BYTES_MAX = 1024 * 1024;
+
+/** A request and its answer together; what is larger is executed each time. Hashing and copying it takes 150 ms of a core. */
+export const CACHE_ENTRY_BYTES_MAX = 128 * 1024 * 1024;
+
+/** Requests of one model whose look-up is not over; with more the cache is the slow part, and they are executed at once. */
+export const CACHE_LOOKUPS_MAX = 1024;
+
+/** Bytes of entries on their way into the cache; past it answers are not stored. */
+export const CACHE_WRITING_BYTES_MAX = 256 * 1024 * 1024;
+
+/** Nobody waits longer for an answer of Redis, unless socket_timeout says so. */
+export const REDIS_REPLY_MS_MAX = 100;
+
+/** To reach Redis and log in, unless connect_timeout says so; no request waits for it. */
+export const REDIS_CONNECT_MS_MAX = 2_000;
+
+/** An entry in Redis: at one gigabit per second this much crosses in a third of REDIS_REPLY_MS_MAX. */
+export const REDIS_ENTRY_BYTES_MAX = 4 * 1024 * 1024;
+
+/** After Redis failed, the next attempt. */
+export const REDIS_RETRY_MS = 1_000;
+
+/** Requests inside one ensemble, over all of its steps. */
+export const ENSEMBLE_REQUESTS_MAX = 100_000;
+
+/** Bytes of tensors that one ensemble holds for its steps; past it requests are refused and decoupled steps paused. */
+export const ENSEMBLE_BYTES_MAX = 4 * 1024 * 1024 * 1024;
+
+/** Responses of one decoupled step of an ensemble that the steps after it have not dealt with, before it is paused. */
+export const ENSEMBLE_PASSES_MAX = 64;
+
+/**
+ * A decoupled step is paused for as long as the steps after it get on. When they do not for this long, they may wait for
+ * the very instance that is paused; then it goes on until the bytes above are full. Triton waits 300 s.
+ */
+export const ENSEMBLE_STALL_MS_MAX = 30_000;
+
+/** Sets of requested outputs for which an ensemble keeps the steps they need; clients use a few. */
+export const ENSEMBLE_ROUTES_MAX = 256;

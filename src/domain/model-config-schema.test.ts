@@ -19,6 +19,7 @@ type GraphSpec = Element<Cuda['graph_spec']>;
 type Sequence = Field<ModelConfig, 'sequence_batching'>;
 type State = Element<Sequence['state']>;
 type Group = Element<ModelConfig['instance_group']>;
+type Router = Field<ModelConfig, 'router'>;
 type Metrics = Element<Field<ModelConfig, 'model_metrics'>['metric_control']>;
 
 /** The compiler demands every key of the types here; the test demands every field of the schema. */
@@ -49,6 +50,8 @@ const TYPED_KEYS: Record<string, Record<string, true>> = {
     model_repository_agents: true,
     response_cache: true,
     model_metrics: true,
+    router: true,
+    version_labels: true,
   } satisfies Keys<ModelConfig>,
   ModelInput: {
     name: true,
@@ -171,6 +174,40 @@ const TYPED_KEYS: Record<string, Record<string, true>> = {
     random_data: true,
     input_data_file: true,
   } satisfies Keys<Value<Element<ModelConfig['model_warmup']>['inputs']>>,
+  ModelRouter: {
+    target: true,
+    sticky: true,
+    force_header: true,
+    shadow: true,
+    canary: true,
+    report_target: true,
+  } satisfies Keys<Router>,
+  'ModelRouter.Target': {
+    name: true,
+    model: true,
+    version: true,
+    weight: true,
+    rolled_back: true,
+  } satisfies Keys<Element<Router['target']>>,
+  'ModelRouter.Sticky': { header: true, parameter: true, correlation_id: true } satisfies Keys<
+    Field<Router, 'sticky'>
+  >,
+  'ModelRouter.Shadow': {
+    name: true,
+    model: true,
+    version: true,
+    percent: true,
+    max_inflight_requests: true,
+    max_inflight_bytes: true,
+  } satisfies Keys<Element<Router['shadow']>>,
+  'ModelRouter.Canary': {
+    target: true,
+    stable: true,
+    max_error_rate: true,
+    max_p99_ms: true,
+    window_seconds: true,
+    min_requests: true,
+  } satisfies Keys<Element<Router['canary']>>,
   'ModelMetrics.MetricControl': { metric_identifier: true, histogram_options: true } satisfies Keys<Metrics>,
 };
 

@@ -226,6 +226,42 @@ const FIELDS: Readonly<Record<string, readonly FieldSchema[]>> = {
   ],
   'ModelMetrics.MetricControl.MetricIdentifier': [single(1, 'family', 'string')],
   'ModelMetrics.MetricControl.HistogramOptions': [repeated(1, 'buckets', 'double')],
+  ModelRouter: [
+    repeated(1, 'target', messageOf('ModelRouter.Target')),
+    single(2, 'sticky', messageOf('ModelRouter.Sticky')),
+    single(3, 'force_header', 'string'),
+    repeated(4, 'shadow', messageOf('ModelRouter.Shadow')),
+    repeated(5, 'canary', messageOf('ModelRouter.Canary')),
+    single(6, 'report_target', 'bool'),
+  ],
+  'ModelRouter.Target': [
+    single(1, 'name', 'string'),
+    single(2, 'model', 'string'),
+    single(3, 'version', 'string'),
+    single(4, 'weight', 'uint32'),
+    single(5, 'rolled_back', 'string'),
+  ],
+  'ModelRouter.Sticky': [
+    choice(1, 'header', 'string', 'sticky_key'),
+    choice(2, 'parameter', 'string', 'sticky_key'),
+    choice(3, 'correlation_id', 'bool', 'sticky_key'),
+  ],
+  'ModelRouter.Shadow': [
+    single(1, 'name', 'string'),
+    single(2, 'model', 'string'),
+    single(3, 'version', 'string'),
+    single(4, 'percent', 'double'),
+    single(5, 'max_inflight_requests', 'uint32'),
+    single(6, 'max_inflight_bytes', 'uint64'),
+  ],
+  'ModelRouter.Canary': [
+    single(1, 'target', 'string'),
+    single(2, 'stable', 'string'),
+    single(3, 'max_error_rate', 'double'),
+    single(4, 'max_p99_ms', 'double'),
+    single(5, 'window_seconds', 'uint32'),
+    single(6, 'min_requests', 'uint32'),
+  ],
   ModelConfig: [
     single(1, 'name', 'string'),
     single(2, 'platform', 'string'),
@@ -252,6 +288,8 @@ const FIELDS: Readonly<Record<string, readonly FieldSchema[]>> = {
     single(23, 'model_repository_agents', messageOf('ModelRepositoryAgents')),
     single(24, 'response_cache', messageOf('ModelResponseCache')),
     single(26, 'model_metrics', messageOf('ModelMetrics')),
+    single(1000, 'router', messageOf('ModelRouter')),
+    map(1001, 'version_labels', 'string', 'int64'),
   ],
 };
 

@@ -165,6 +165,44 @@ export interface ModelWarmup {
   count: number;
 }
 
+/** Nereid's own: what `platform: "router"` sends where. 0 and '' mean the default; see docs/router.md. */
+export interface ModelRouter {
+  target: RouterTarget[];
+  sticky?: { header?: string; parameter?: string; correlation_id?: boolean };
+  force_header: string;
+  shadow: RouterShadow[];
+  canary: RouterCanary[];
+  report_target: boolean;
+}
+
+export interface RouterTarget {
+  name: string;
+  model: string;
+  /** A number, a label, or empty for the newest. */
+  version: string;
+  weight: number;
+  /** Written by the server into what it shows: why a canary rule took the weight away. */
+  rolled_back: string;
+}
+
+export interface RouterShadow {
+  name: string;
+  model: string;
+  version: string;
+  percent: number;
+  max_inflight_requests: number;
+  max_inflight_bytes: number;
+}
+
+export interface RouterCanary {
+  target: string;
+  stable: string;
+  max_error_rate: number;
+  max_p99_ms: number;
+  window_seconds: number;
+  min_requests: number;
+}
+
 export interface ModelConfig {
   name: string;
   platform: string;
@@ -196,4 +234,7 @@ export interface ModelConfig {
       histogram_options?: { buckets: number[] };
     }[];
   };
+  router?: ModelRouter;
+  /** Nereid's own: names that may stand where a version is expected. */
+  version_labels: Record<string, number>;
 }

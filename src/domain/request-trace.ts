@@ -31,6 +31,11 @@ export interface RequestTrace {
   begin(model: { readonly name: string; readonly version: number }, request: InferRequest): void;
   /** Only does something when tensors are traced. */
   response(response: InferResponse): void;
+  /**
+   * The W3C `traceparent` for what the model's execution causes elsewhere; undefined where traces go to files. The span
+   * that it names is written with the trace.
+   */
+  traceparent(): string | undefined;
   /** The trace of a request that this one causes (a step of an ensemble, BLS); it needs no `end`. */
   child(): RequestTrace;
   /**

@@ -54,5 +54,6 @@ export interface ServerServices {
   isReady(): boolean;
   index(isReadyOnly: boolean): Promise<readonly IndexRow[]>;
   load(model: string, override: LoadOverride): Promise<void>;
-  unload(model: string): Promise<void>;
+  /** `isDependents`: also what was loaded only because the model needs it. */
+  unload(model: string, isDependents: boolean): Promise<void>;
 }

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ExecuteBatch } from '../backend/sdk.ts';
+import type { ExecuteBatch, StateSlot } from '../backend/sdk.ts';
 import { createPrng, type Prng } from '../lib/prng.ts';
 import { decodeExecuteFrame, encodeExecuteFrame, type SentInput, type SentRequest } from './execute-frame.ts';
 import { FrameReader } from './frame-reader.ts';
@@ -21,6 +21,10 @@ function randomInput(prng: Prng, index: number, bytesMax: number): SentInput {
   };
 }
 
+function randomState(prng: Prng): StateSlot {
+  return { slot: prng.integer(0, 0xffff_fffe), isStart: prng.boolean(0.5), isEnd: prng.boolean(0.5) };
+}
+
 /** Inputs in any order and, where a model has optional ones, not the same in every request. */
 function randomRequest(prng: Prng, inputCount: number, bytesMax: number): SentRequest {
   const indexes = prng
@@ -29,6 +33,7 @@ function randomRequest(prng: Prng, inputCount: number, bytesMax: number): SentRe
   return {
     inputs: indexes.map((index) => randomInput(prng, index, bytesMax)),
     requestedOutputs: Array.from({ length: prng.integer(0, 3) }, () => prng.integer(0, 65_535)),
+    state: prng.boolean(0.5) ? randomState(prng) : undefined,
   };
 }
 
@@ -71,6 +76,7 @@ test('random batches come out as they went in, input by input without a gap', ()
     assert.deepEqual(
       batch.requests.map((request) => ({
         requestedOutputs: request.requestedOutputs,
+        state: request.state,
         inputs: request.inputs.map(({ index, shape, offset, byteLength }) => ({
           index,
           shape,
@@ -79,6 +85,7 @@ test('random batches come out as they went in, input by input without a gap', ()
       })),
       requests.map((request) => ({
         requestedOutputs: request.requestedOutputs,
+        state: request.state,
         inputs: request.inputs.map(({ index, shape, data }) => ({
           index,
           shape,

@@ -4,11 +4,12 @@
 //     u16 inputs │ per input its range (tensor-range.ts)
 //     u16 requested outputs │ u16 index …
 //     u32 bytes │ request info as JSON, only for hosts that want it
+//     u32 state slot + 1, 0 for none │ u8 flags: 1 the sequence starts, 2 it ends
 //
 // In the payload the bytes of one input lie request after request without a gap, each input starting at a
 // multiple of 64, so a host that batches need not gather.
 
-import type { ExecuteBatch, ExecuteInput, ExecuteRequest } from '../backend/sdk.ts';
+import type { ExecuteBatch, ExecuteInput, ExecuteRequest, StateSlot } from '../backend/sdk.ts';
 import type { TensorBytes } from '../domain/tensor.ts';
 import { notePayload } from './collect-payloads.ts';
 import { alignUp, FRAME_EXECUTE, joinFrame, PREAMBLE_BYTES, writePreamble } from './protocol.ts';
@@ -28,9 +29,16 @@ export interface SentRequest {
   readonly requestedOutputs: readonly number[];
   /** JSON for hosts that want to know more of a request than its tensors. */
   readonly info?: Buffer | undefined;
+  /** Which of the host's states belong to the request; none where the model keeps no state. */
+  readonly state?: StateSlot | undefined;
 }
 
 const NO_INFO = Buffer.alloc(0);
+
+const STATE_START = 1;
+const STATE_END = 2;
+/** The lengths of the lists, of the info, and the state. */
+const REQUEST_BYTES = 13;
 
 export function encodeExecuteFrame(
   batchId: number,
@@ -73,7 +81,7 @@ function layOut(requests: readonly SentRequest[]): { offsets: number[][]; payloa
 function headerBytesOf(requests: readonly SentRequest[]): number {
   let bytes = 8;
   for (const request of requests) {
-    bytes += 8 + request.requestedOutputs.length * 2 + (request.info?.length ?? 0);
+    bytes += REQUEST_BYTES + request.requestedOutputs.length * 2 + (request.info?.length ?? 0);
     for (const input of request.inputs) bytes += rangeBytesOf(input.shape);
   }
   return bytes;
@@ -99,7 +107,21 @@ function writeHeader(
     const info = request.info ?? NO_INFO;
     at = head.writeUInt32LE(info.length, at);
     at += info.copy(head, at);
+    at = writeState(head, at, request.state);
   }
+}
+
+function writeState(head: Buffer, at: number, state: StateSlot | undefined): number {
+  const flags = (state?.isStart === true ? STATE_START : 0) | (state?.isEnd === true ? STATE_END : 0);
+  return head.writeUInt8(flags, head.writeUInt32LE(state === undefined ? 0 : state.slot + 1, at));
+}
+
+function readState(header: Buffer, cursor: HeaderCursor): StateSlot | undefined {
+  const number = header.readUInt32LE(cursor.at);
+  const flags = header.readUInt8(cursor.at + 4);
+  cursor.at += 5;
+  if (number === 0) return undefined;
+  return { slot: number - 1, isStart: (flags & STATE_START) !== 0, isEnd: (flags & STATE_END) !== 0 };
 }
 
 function piecesOf(
@@ -138,7 +160,7 @@ export function decodeExecuteFrame(header: Buffer, payload: Buffer): ExecuteBatc
     const infoBytes = header.readUInt32LE(cursor.at);
     const info = infoBytes === 0 ? undefined : header.subarray(cursor.at + 4, cursor.at + 4 + infoBytes);
     cursor.at += 4 + infoBytes;
-    requests.push({ inputs, requestedOutputs, info });
+    requests.push({ inputs, requestedOutputs, info, state: readState(header, cursor) });
   }
   return { id, payload, requests };
 }

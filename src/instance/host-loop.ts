@@ -192,7 +192,9 @@ class HostLoop {
     if (batch === undefined) return;
     const cancelled = this.#cancelled.get(batchId) ?? new Set();
     this.#cancelled.set(batchId, cancelled.add(request));
-    if (isRunning && cancelled.size === batch.requests.length) this.#instance?.cancel(batchId);
+    if (isRunning && cancelled.size === batch.requests.length && !isStateful(batch)) {
+      this.#instance?.cancel(batchId);
+    }
   }
 
   /** Runs waiting batches one after another; synchronous answers need no promise and no extra turn. */
@@ -212,7 +214,7 @@ class HostLoop {
   #execute(batch: ExecuteBatch): ExecuteReply | Promise<ExecuteReply> {
     const { id, requests } = batch;
     const cancelled = this.#cancelled.get(id);
-    if (cancelled?.size === requests.length) {
+    if (cancelled?.size === requests.length && !isStateful(batch)) {
       return failedReply(requests.length, new StatusError('CANCELLED', ''));
     }
     try {
@@ -274,6 +276,11 @@ class HostLoop {
     this.#instance = undefined;
     this.#socket.end(() => this.#options.exit(0));
   }
+}
+
+/** A sequence goes on from the state that each of its requests leaves, so none of them is left out. */
+function isStateful(batch: ExecuteBatch): boolean {
+  return batch.requests.some((request) => request.state !== undefined);
 }
 
 function failedReply(count: number, error: StatusError): ExecuteReply {

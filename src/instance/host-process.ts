@@ -28,6 +28,7 @@ import {
   FRAME_LOG,
   FRAME_PART,
   FRAME_PING,
+  FRAME_READY_ANSWER,
   FRAME_RESPONSE,
   FRAME_START,
   FRAME_STARTED,
@@ -37,7 +38,9 @@ import {
   type LoadMessage,
   type LogMessage,
   PROTOCOL_VERSION,
+  type StartedMessage,
 } from './protocol.ts';
+import { type ReadyAnswerMessage, ReadyChecks } from './ready-checks.ts';
 import { decodeResponseFrame, type ReceivedReply } from './response-frame.ts';
 import { SharedSlots, SLOT_BYTES, SlotTable } from './shared-slots.ts';
 
@@ -99,6 +102,7 @@ export class HostProcess {
   readonly #slots: SharedSlots | undefined;
   /** Undefined when the host does not use shared memory. */
   #slotTable: SlotTable | undefined;
+  #readyChecks: ReadyChecks | undefined;
   #waiting: Waiting | undefined;
   #exitReason: string | undefined;
   #killReason: string | undefined;
@@ -159,7 +163,11 @@ export class HostProcess {
   async start(config: ModelConfig): Promise<void> {
     const answer = this.#expect(FRAME_STARTED, HOST_LOAD_MS_MAX, 'start the model');
     this.#socket.write(encodeControlFrame(FRAME_START, { config }));
-    await answer;
+    const header = (await answer).toString();
+    const started = (header === '' ? {} : JSON.parse(header)) as StartedMessage;
+    if (started.hasReadyCheck === true) {
+      this.#readyChecks = new ReadyChecks((frame) => this.#socket.write(frame));
+    }
   }
 
   execute(batchId: number, requests: readonly SentRequest[]): void {
@@ -182,6 +190,11 @@ export class HostProcess {
 
   setPaused(batchId: number, request: number, isPaused: boolean): void {
     this.#socket.write(encodeControlFrame(FRAME_FLOW, { batchId, request, isPaused }));
+  }
+
+  /** What the model itself says; undefined when it says nothing. */
+  askReady(): Promise<boolean> | undefined {
+    return this.#readyChecks?.ask();
   }
 
   ping(): void {
@@ -253,6 +266,9 @@ export class HostProcess {
       case FRAME_CALL_FLOW:
         this.#events.onCallFlow(JSON.parse(frame.header.toString()) as CallFlowMessage);
         return;
+      case FRAME_READY_ANSWER:
+        this.#readyChecks?.onAnswer(JSON.parse(frame.header.toString()) as ReadyAnswerMessage);
+        return;
       case FRAME_LOG: {
         const log = JSON.parse(frame.header.toString()) as LogMessage;
         this.#events.onLog(log.level, log.message);
@@ -308,6 +324,7 @@ export class HostProcess {
     this.#exitReason = reason;
     this.#socket.destroy();
     this.#slots?.close();
+    this.#readyChecks?.close();
     const lastWords = this.#output.lastWords();
     this.#output.close();
     const full = lastWords === '' ? reason : `${reason}; it printed: ${lastWords}`;

@@ -19,6 +19,7 @@ import {
 import type { ModelConfig } from '../domain/model-config.ts';
 import { StatusError } from '../domain/status.ts';
 import type { TensorBytes } from '../domain/tensor.ts';
+import type { Admission } from './admission.ts';
 import { type CallMessage, encodeCallFrame, type ResultMessage } from './call-frame.ts';
 import type { SentRequest } from './execute-frame.ts';
 import { ExecuteWatch } from './execute-watch.ts';
@@ -26,6 +27,7 @@ import { type HostCommand, HostProcess } from './host-process.ts';
 import type { ReceivedPart } from './part-frame.ts';
 import { FRAME_RESULT, type LoadMessage } from './protocol.ts';
 import type { ReceivedReply } from './response-frame.ts';
+import { type WarmupBatch, type WarmupRun, warmupRunOf } from './warmup-batch.ts';
 
 export type { InstancePlacement, LogLevel };
 
@@ -46,15 +48,12 @@ export interface InstanceEvents {
   onLog(instance: Instance, level: LogLevel, message: string): void;
 }
 
-export interface WarmupBatch {
-  readonly sample: string;
-  readonly requests: readonly SentRequest[];
-}
-
 export interface InstanceOptions {
   readonly command: HostCommand;
   readonly load: LoadMessage;
   readonly events: InstanceEvents;
+  /** Undefined without a rate limiter. */
+  readonly admission?: Admission | undefined;
 }
 
 /** Batch ids of warm-up runs; real batches count from 1. */
@@ -66,6 +65,7 @@ export class Instance {
   readonly #events: InstanceEvents;
   readonly #inFlight = new Set<number>();
   readonly #watch: ExecuteWatch | undefined;
+  readonly #admission: Admission | undefined;
   #state: InstanceState = 'starting';
   #host: HostProcess | undefined;
   #config: ModelConfig | undefined;
@@ -84,6 +84,7 @@ export class Instance {
   constructor(options: InstanceOptions) {
     this.#options = options;
     this.#events = options.events;
+    this.#admission = options.admission;
     this.name = options.load.placement.name;
     const msMax = options.command.executeMsMax;
     if (msMax !== undefined) this.#watch = new ExecuteWatch({ msMax, onLate: () => this.#onLate(msMax) });
@@ -97,8 +98,9 @@ export class Instance {
     return this.#state === 'stopped';
   }
 
-  /** Without a rate limiter nothing else keeps an instance from a batch. */
-  readonly isAdmitted = true;
+  get isAdmitted(): boolean {
+    return this.#admission === undefined || this.#admission.ask();
+  }
 
   get inFlightCount(): number {
     return this.#inFlight.size;
@@ -128,18 +130,33 @@ export class Instance {
     return this.#isRequestInfoWanted;
   }
 
-  async start(config: ModelConfig, warmup: readonly WarmupBatch[]): Promise<void> {
+  async start(config: ModelConfig, warmup: readonly WarmupBatch[]): Promise<WarmupRun[]> {
     this.#config = config;
     this.#warmup = warmup;
     await this.#host!.start(config);
-    await this.#runWarmup();
+    const runs = await this.#runWarmup();
     this.#becomeReady();
+    return runs;
   }
 
   execute(batchId: number, requests: readonly SentRequest[]): void {
+    this.#admission?.begin();
     this.#inFlight.add(batchId);
     this.#watch?.begin();
-    this.#host!.execute(batchId, requests);
+    try {
+      this.#host!.execute(batchId, requests);
+    } catch (thrown) {
+      // No reply will come that could tell the end.
+      this.#inFlight.delete(batchId);
+      this.#watch?.end();
+      this.#admission?.end();
+      throw thrown;
+    }
+  }
+
+  /** What the model itself says; undefined when it says nothing. */
+  askReady(): Promise<boolean> | undefined {
+    return this.#host?.askReady();
   }
 
   /** Nobody waits for this request any more; a hint. */
@@ -160,6 +177,7 @@ export class Instance {
 
   async stop(): Promise<void> {
     this.#state = 'stopped';
+    this.#admission?.leave();
     clearInterval(this.#pingTimer);
     clearTimeout(this.#restartTimer);
     await this.#host?.stop();
@@ -169,6 +187,7 @@ export class Instance {
   /** Ends the process without asking; for a server that must exit now. */
   kill(): void {
     this.#state = 'stopped';
+    this.#admission?.leave();
     clearTimeout(this.#restartTimer);
     this.#host?.kill('the server ends');
   }
@@ -197,6 +216,7 @@ export class Instance {
     }
     this.#inFlight.delete(reply.batchId);
     this.#events.onReply(this, reply);
+    this.#admission?.end();
   }
 
   /** Warm-up requests of decoupled models answer in parts; nobody reads them, only the end of the batch counts. */
@@ -263,6 +283,7 @@ export class Instance {
   #loseBatches(error: StatusError): void {
     this.#inFlight.clear();
     this.#events.onLost(this, error);
+    this.#admission?.end();
   }
 
   #scheduleRestart(): void {
@@ -299,8 +320,10 @@ export class Instance {
     this.#scheduleRestart();
   }
 
-  async #runWarmup(): Promise<void> {
+  async #runWarmup(): Promise<WarmupRun[]> {
+    const runs: WarmupRun[] = [];
     for (const batch of this.#warmup) {
+      const startMs = performance.now();
       const reply = await new Promise<ReceivedReply | StatusError>((resolve) => {
         this.#onWarmupReply = resolve;
         this.#watch?.begin();
@@ -310,9 +333,11 @@ export class Instance {
       if (reply instanceof StatusError) throw reply;
       const errors = reply.results.filter((result) => result instanceof StatusError);
       if (errors.length > 0) {
-        const texts = errors.map((error) => `${error.describe()}; `).join('');
-        throw new StatusError('INTERNAL', `failed to run warmup sample '${batch.sample}': ${texts}`);
+        const texts = errors.map((error) => `${error.message}; `).join('');
+        throw new StatusError('INVALID_ARG', `failed to run warmup sample '${batch.sample}': ${texts}`);
       }
+      runs.push(warmupRunOf(batch, reply, (performance.now() - startMs) * 1e6));
     }
+    return runs;
   }
 }

@@ -13,7 +13,7 @@ import type { ModelConfig } from '../domain/model-config.ts';
 import { internal, type StatusCode } from '../domain/status.ts';
 import { type FrameSlot, type PlacedPayload, SLOT_PAYLOAD_BYTES_MIN } from './shared-slots.ts';
 
-export const PROTOCOL_VERSION = 2;
+export const PROTOCOL_VERSION = 3;
 
 export const FRAME_HELLO = 1;
 export const FRAME_LOAD = 2;
@@ -34,6 +34,8 @@ export const FRAME_CALL = 16;
 export const FRAME_RESULT = 17;
 export const FRAME_CALL_CANCEL = 18;
 export const FRAME_CALL_FLOW = 19;
+export const FRAME_READY_ASK = 20;
+export const FRAME_READY_ANSWER = 21;
 
 export const PREAMBLE_BYTES = 16;
 
@@ -81,6 +83,11 @@ export interface LoadedMessage {
 
 export interface StartMessage {
   readonly config: ModelConfig;
+}
+
+export interface StartedMessage {
+  /** The model has an is_ready of its own. */
+  readonly hasReadyCheck?: boolean;
 }
 
 export interface FailedMessage {

@@ -6,8 +6,9 @@ import { BY_SENDER, type ExecuteOutput, type ExecuteReply, type ExecuteResult } 
 import { STATUS_CODES, StatusError } from '../domain/status.ts';
 import { createPrng, type Prng } from '../lib/prng.ts';
 import { FrameReader } from './frame-reader.ts';
-import { FRAME_RESPONSE } from './protocol.ts';
+import { FRAME_RESPONSE, PREAMBLE_BYTES } from './protocol.ts';
 import { decodeResponseFrame, encodeResponseFrame, type ReceivedReply } from './response-frame.ts';
+import { RESCHEDULE } from './result-codec.ts';
 
 function randomOutput(prng: Prng, bytesMax: number): ExecuteOutput {
   return {
@@ -70,6 +71,7 @@ test('random answers come out as they went in', () => {
         assert.equal(result.describe(), expected.describe());
         return;
       }
+      assert.ok(typeof result !== 'symbol', `seed ${seed}`);
       assert.deepEqual(
         result.outputs.map(({ index, shape, data }) => ({ index, shape, data: Buffer.concat(data) })),
         expected,
@@ -78,4 +80,13 @@ test('random answers come out as they went in', () => {
       for (const output of result.outputs) assert.equal(output.byteLength, Buffer.concat(output.data).length);
     });
   }
+});
+
+test('a host may ask to execute a request once more', () => {
+  const results: ExecuteResult[] = [BY_SENDER, BY_SENDER];
+  const frame = encodeResponseFrame(7, { results, computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 });
+  const header = Buffer.concat(frame).subarray(PREAMBLE_BYTES);
+  // The last result, which is one byte long.
+  header.writeUInt8(3, 33);
+  assert.deepEqual(decodeResponseFrame(header, []).results, [BY_SENDER, RESCHEDULE]);
 });

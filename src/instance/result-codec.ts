@@ -3,6 +3,7 @@
 //   u8 1 │ u16 outputs │ per output its range (tensor-range.ts) │ u8 datatype │ u32 bytes │ response parameters
 //   u8 0 │ u8 status code │ u8 kind of error │ u32 bytes │ message
 //   u8 2 │ answered by PART frames; in a PART: no content
+//   u8 3 │ in a RESPONSE of an iterative sequence: execute the request once more
 
 import { BY_SENDER, ExecuteError, type ExecuteOutput, type ExecuteResult } from '../backend/sdk.ts';
 import { DATA_TYPES, type DataType } from '../domain/datatype.ts';
@@ -13,6 +14,9 @@ import { type CallParameter, fromCallParameters, toCallParameters } from './call
 import { type HeaderCursor, rangeBytesOf, readRange, writeRange } from './tensor-range.ts';
 
 export { BY_SENDER };
+
+/** The result of a request that its model wants to execute once more. */
+export const RESCHEDULE = Symbol('to be executed once more');
 
 export interface ReceivedOutput {
   readonly index: number;
@@ -41,7 +45,7 @@ export class ReceivedError extends StatusError {
   }
 }
 
-export type ReceivedResult = ReceivedOutputs | ReceivedError | typeof BY_SENDER;
+export type ReceivedResult = ReceivedOutputs | ReceivedError | typeof BY_SENDER | typeof RESCHEDULE;
 
 /** Where the payload of a frame that is being written ends, and what is in it. */
 export interface PayloadPlan {
@@ -52,6 +56,7 @@ export interface PayloadPlan {
 const KIND_ERROR = 0;
 const KIND_OUTPUTS = 1;
 const KIND_BY_SENDER = 2;
+const KIND_RESCHEDULE = 3;
 
 export function resultBytesOf(result: ExecuteResult): number {
   if (result === BY_SENDER) return 1;
@@ -98,6 +103,7 @@ export function readResult(header: Buffer, cursor: HeaderCursor, payload: readon
   const kind = header.readUInt8(cursor.at++);
   if (kind === KIND_OUTPUTS) return readOutputs(header, cursor, payload);
   if (kind === KIND_BY_SENDER) return BY_SENDER;
+  if (kind === KIND_RESCHEDULE) return RESCHEDULE;
   return readError(header, cursor);
 }
 

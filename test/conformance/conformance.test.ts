@@ -84,7 +84,11 @@ function startServers(repositories: CorpusRepositories): Promise<[RunningServer,
   const env: Record<string, string> = python === undefined ? {} : { NEREID_PYTHON: python };
   const main = startServer({
     repository: repositories.path('main'),
-    args: ['--http-header-forward-pattern=x-fwd-.*', '--grpc-header-forward-pattern=x-fwd-.*'],
+    args: [
+      '--cache-config=local,size=1048576',
+      '--http-header-forward-pattern=x-fwd-.*',
+      '--grpc-header-forward-pattern=x-fwd-.*',
+    ],
     isGrpc: true,
     env,
   });

@@ -1,6 +1,6 @@
 // The model repositories of the corpus: copies in a temporary directory, because Python leaves its caches beside a
 // model; and which models of them need Python, because a machine may have none.
-import { cpSync, readdirSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { inRoot } from '../support/paths.ts';
 import { createRepository } from '../support/repository.ts';
@@ -44,7 +44,13 @@ function sourceOf(server: ServerName, model: string): string {
   return inRoot('test', 'conformance', FOLDERS[server], model);
 }
 
-function needsPython(server: ServerName, model: string): boolean {
+/** Ensembles need it when a model of their steps does; ensembles that need each other are asked once. */
+function needsPython(server: ServerName, model: string, asked: ReadonlySet<string> = new Set()): boolean {
+  if (asked.has(model) || !existsSync(sourceOf(server, model))) return false;
   const files = readdirSync(sourceOf(server, model), { recursive: true, encoding: 'utf8' });
-  return files.some((file) => basename(file) === 'model.py');
+  if (files.some((file) => basename(file) === 'model.py')) return true;
+  if (!files.includes('config.pbtxt')) return false;
+  const config = readFileSync(`${sourceOf(server, model)}/config.pbtxt`, 'utf8');
+  const steps = [...config.matchAll(/model_name: "([^"]+)"/g)].map(([, step]) => step!);
+  return steps.some((step) => needsPython(server, step, new Set([...asked, model])));
 }

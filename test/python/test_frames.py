@@ -57,7 +57,8 @@ class FramesTest(unittest.TestCase):
     def test_execute_headers(self):
         ranges = struct.pack("<HBQQQQ", 1, 2, 1, 2, 64, 8) + struct.pack("<HBQQ", 0, 0, 0, 4)
         first = struct.pack("<H", 2) + ranges + struct.pack("<HHH", 2, 3, 0) + struct.pack("<I", 2) + b"{}"
-        second = struct.pack("<HHI", 0, 0, 0)
+        first += struct.pack("<IB", 0, 0)
+        second = struct.pack("<HHIIB", 0, 0, 0, 5, 3)
         header = struct.pack("<II", 7, 2) + first + second
         payload = np.arange(72, dtype=np.uint8)
         self.writer.send([encode_head(FRAME_EXECUTE, header, 72), payload, bytes(56)])
@@ -68,8 +69,8 @@ class FramesTest(unittest.TestCase):
         self.assertEqual([tensor.triton_dtype() for tensor in request.inputs], [6, 2])
         data = [bytes(tensor.to_bytes()) for tensor in request.inputs]
         self.assertEqual(data, [bytes(range(64, 72)), bytes(range(4))])
-        self.assertEqual((request.requested_outputs, request.info), ((3, 0), b"{}"))
-        self.assertEqual(batch.requests[1], ([], (), b""))
+        self.assertEqual(request[1:], ((3, 0), b"{}", 0, 0))
+        self.assertEqual(batch.requests[1], ([], (), b"", 5, 3))
 
 
 class ResponseTest(unittest.TestCase):

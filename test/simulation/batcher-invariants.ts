@@ -5,7 +5,8 @@
 //   2  A batch holds at most max_batch_size rows, equal batch keys, and one request where batching is off.
 //   3  A batch is a prefix of the order: higher priority first, within a level not expired before delayed, FIFO.
 //   4  After every event: where an instance is idle, nothing has waited for the queue delay.
-//   5  A request is refused if and only if its level or the bytes of the queue are full, or every instance has failed.
+//   5  A request is refused if and only if its level or the bytes of the queue are full, though all that can run has
+//      left it, or every instance has failed.
 //   6  A request that REJECT has timed out is answered at its deadline and never executed after it.
 //   7  A request cancelled while it waits is never executed.
 //   8  Under preserve_ordering answers leave in the order of arrival.
@@ -14,7 +15,7 @@
 //  10  After a drain nothing is open and no timer is left.
 import assert from 'node:assert/strict';
 import type { Entry, InstancePort } from '../../src/core/scheduler/entry.ts';
-import { QUEUE_BYTES_MAX, QUEUE_REQUESTS_MAX } from '../../src/domain/limits.ts';
+import { QUEUE_REQUESTS_MAX } from '../../src/domain/limits.ts';
 import type { RandomPolicy } from './random-policy.ts';
 
 /** What the book says about one request. */
@@ -78,7 +79,8 @@ export class BatcherInvariants {
     const level = this.#levelOf(entry);
     const requestsMax = this.#policy.queuePolicies[level]?.max_queue_size || QUEUE_REQUESTS_MAX;
     return (
-      this.#levels[level]!.waitingCount < requestsMax && this.#bytes + entry.byteLength <= QUEUE_BYTES_MAX
+      this.#levels[level]!.waitingCount < requestsMax &&
+      this.#bytes + entry.byteLength <= this.#policy.queueBytesMax
     );
   }
 

@@ -81,6 +81,7 @@ class Simulation {
       clock: this.#countingClock(),
       owner: {
         entryStarted: (entry) => this.#book.started(entry),
+        entryRequeued: () => {},
         succeed: (entry) => {
           this.#succeeded++;
           this.#book.answered(entry);
@@ -226,18 +227,20 @@ class Simulation {
 
   #arrive(): void {
     const entry = this.#createEntry();
-    const hasRoom = this.#book.hasRoomFor(entry);
     const isHopeless = this.#instances.every((instance) => instance.state === 'failed');
     try {
       this.#batcher.enqueue(entry);
     } catch (thrown) {
       const reason = isHopeless ? /no instance of the model is running/ : /Exceeds maximum queue size/;
       assert.match(StatusError.from(thrown).message, reason);
-      assert.ok(isHopeless || !hasRoom, '5: refused though there was room');
+      // What came before it in this turn has left, if it could.
+      assert.ok(isHopeless || !this.#book.hasRoomFor(entry), '5: refused though there was room');
+      if (!isHopeless) this.#book.afterEvent(this.#instances, this.nowMs);
       this.#refused++;
       return;
     }
-    assert.ok(hasRoom && !isHopeless, '5: accepted though the queue was full or no instance could serve');
+    const isRoomy = this.#book.hasRoomFor(entry);
+    assert.ok(isRoomy && !isHopeless, '5: accepted though the queue was full or no instance could serve');
     this.#accepted++;
     this.#book.accepted(entry, this.nowMs);
     if (!this.#prng.boolean(this.#cancelChance)) return;

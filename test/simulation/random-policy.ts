@@ -1,6 +1,7 @@
 // A random but valid scheduler policy: what validate-config would let through, from no batching at all to
 // priorities with a queue policy each. Made from a ModelConfig, so that toSchedulerPolicy is part of what is run.
 import { type SchedulerPolicy, toSchedulerPolicy } from '../../src/core/scheduler/scheduler-policy.ts';
+import { QUEUE_BYTES_MAX } from '../../src/domain/limits.ts';
 import type { ModelDynamicBatching, ModelQueuePolicy } from '../../src/domain/model-config.ts';
 import type { Prng } from '../../src/lib/prng.ts';
 import { parseModelConfig } from '../../src/wire/pbtxt/parse-model-config.ts';
@@ -10,6 +11,7 @@ export interface RandomPolicy {
   readonly batchSizeMax: number;
   readonly priorityLevels: number;
   readonly hasDynamicBatching: boolean;
+  readonly queueBytesMax: number;
   /** One per level, as the config says it. */
   readonly queuePolicies: readonly (ModelQueuePolicy | undefined)[];
   readonly text: string;
@@ -25,13 +27,22 @@ export function randomPolicy(prng: Prng): RandomPolicy {
     { length: levels },
     (_, i) => batching?.priority_queue_policy[String(i + 1)] ?? batching?.default_queue_policy,
   );
+  const queueBytesMax = prng.pick([QUEUE_BYTES_MAX, QUEUE_BYTES_MAX, 1_000]);
+  if (queueBytesMax !== QUEUE_BYTES_MAX) {
+    config.parameters.max_queue_bytes = { string_value: String(queueBytesMax) };
+  }
   return {
+    queueBytesMax,
     policy: toSchedulerPolicy(config),
     batchSizeMax: Math.max(1, config.max_batch_size),
     priorityLevels: batching?.priority_levels ?? 0,
     hasDynamicBatching: batching !== undefined,
     queuePolicies,
-    text: JSON.stringify({ max_batch_size: config.max_batch_size, dynamic_batching: batching ?? null }),
+    text: JSON.stringify({
+      queueBytesMax,
+      max_batch_size: config.max_batch_size,
+      dynamic_batching: batching ?? null,
+    }),
   };
 }
 

@@ -8,7 +8,7 @@ import { StatusError } from '../../src/domain/status.ts';
 import type { SentRequest } from '../../src/instance/execute-frame.ts';
 import type { ReceivedPart } from '../../src/instance/part-frame.ts';
 import type { ReceivedReply } from '../../src/instance/response-frame.ts';
-import { ReceivedError, type ReceivedResult } from '../../src/instance/result-codec.ts';
+import { RESCHEDULE, ReceivedError, type ReceivedResult } from '../../src/instance/result-codec.ts';
 import type { CancelTimer } from '../../src/lib/clock.ts';
 import type { Prng } from '../../src/lib/prng.ts';
 
@@ -19,6 +19,8 @@ export interface InstanceFaults {
   readonly error: number;
   /** Chance per request to be answered part by part. */
   readonly decoupled: number;
+  /** Chance per request that the model wants to execute it once more. */
+  readonly reschedule?: number;
 }
 
 export interface InstanceWorld {
@@ -99,6 +101,7 @@ export class SimulatedInstance implements InstancePort {
     const isFailed = prng.boolean(faults.error);
     const results = Array.from({ length: batch.count }, (_, request): ReceivedResult => {
       if (batch.isCancelled) return CANCELLED;
+      if (faults.reschedule !== undefined && prng.boolean(faults.reschedule)) return RESCHEDULE;
       if (prng.boolean(faults.decoupled)) {
         this.#answerInParts(batch.batchId, request);
         return BY_SENDER;

@@ -7,12 +7,12 @@ import type { HostCommand } from '../../instance/host-process.ts';
 import type { InstancePlacement } from '../../instance/instance.ts';
 import { Instance } from '../../instance/instance.ts';
 import type { LoadMessage } from '../../instance/protocol.ts';
+import { isRouter } from '../router/load-router.ts';
 import type { Labels } from './labels.ts';
 import {
   groupInstances,
   type LoadEnvironment,
   loadMessageOf,
-  refuseUnsupported,
   startInstances,
   type VersionSource,
 } from './load-version.ts';
@@ -35,7 +35,7 @@ export async function checkVersion(
   source: VersionSource,
   environment: CheckEnvironment,
 ): Promise<CheckedVersion> {
-  refuseUnsupported(source.config);
+  if (isRouter(source)) return { config: source.config, labels: new Map(), instanceCount: 0 };
   const command = await commandFor(source, environment);
   const grouped = groupInstances(source.config, environment);
   const placements = placementsOf(grouped, environment);

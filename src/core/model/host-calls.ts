@@ -27,7 +27,8 @@ export interface HostServices {
   /** Throws when the model cannot be asked. */
   isDecoupled(target: InferTarget): boolean;
   load(model: string, override: LoadOverride): Promise<void>;
-  unload(model: string): Promise<void>;
+  /** `isDependents`: also what was loaded only because the model needs it. */
+  unload(model: string, isDependents: boolean): Promise<void>;
   /** Version as text; empty for the newest. */
   isModelReady(model: string, version: string): boolean;
   readonly registry: MetricsRegistry;
@@ -166,7 +167,7 @@ export class HostCalls {
     const hostNumber = this.#hostNumber;
     try {
       if (call.kind === 'load') await services.load(call.model, toOverride(call, payload));
-      else await services.unload(call.model);
+      else await services.unload(call.model, call.isDependents);
       if (hostNumber === this.#hostNumber) sendResult({ callId, isFinal: true }, []);
     } catch (thrown) {
       if (hostNumber === this.#hostNumber) this.#fail(callId, thrown);

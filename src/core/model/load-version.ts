@@ -8,8 +8,13 @@ import { unsupported } from '../../domain/status.ts';
 import type { HostCommand, HostedModel } from '../../instance/host-process.ts';
 import { Instance, type InstanceEvents } from '../../instance/instance.ts';
 import type { LoadMessage } from '../../instance/protocol.ts';
+import type { WarmupRun } from '../../instance/warmup-batch.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/logger.ts';
+import type { ResponseCache } from '../cache/response-cache.ts';
+import { isCached } from '../cache/with-cache.ts';
+import type { RateLimiter } from '../rate-limiter/rate-limiter.ts';
+import type { Catalog } from '../repository/catalog.ts';
 import { normalizeConfig, normalizeInstanceGroups } from '../repository/normalize-config.ts';
 import {
   validateInstanceGroups,
@@ -17,25 +22,34 @@ import {
   validateModelConfig,
 } from '../repository/validate-config.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
+import { queueBytesMaxOf } from '../scheduler/scheduler-policy.ts';
 import type { MetricsRegistry } from '../stats/metrics-registry.ts';
 import { ModelStats } from '../stats/model-stats.ts';
 import { HostCalls, type HostServices } from './host-calls.ts';
 import { type Labels, readLabels } from './labels.ts';
 import { Model } from './model.ts';
-import { placementsOf } from './placements.ts';
-import { createWarmup } from './warmup.ts';
+import { instanceLimitsOf, placementsOf } from './placements.ts';
+import { countWarmup, createWarmup } from './warmup.ts';
 
 /** What loading needs of the server around it. */
 export interface LoadEnvironment {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly registry: MetricsRegistry;
+  /** Where routers find their targets. */
+  readonly catalog: Catalog;
   readonly metricsConfig: MetricsConfig;
   readonly isAutoComplete: boolean;
   readonly gpuIds: readonly number[];
   readonly coreCount: number;
   /** TRITONSERVER_DELAY_SCHEDULER */
   readonly delayedStartCount: number;
+  /** TRITONSERVER_BACKLOG_DELAY_SCHEDULER */
+  readonly delayedBacklogCount: number;
+  /** Undefined with --rate-limit=off. */
+  readonly rateLimiter: RateLimiter | undefined;
+  /** Undefined when the server has none. */
+  responseCache(): ResponseCache | undefined;
   /** What models may ask of the server while they run. */
   readonly hostServices: HostServices;
   backendConfigOf(backend: string): Readonly<Record<string, string>>;
@@ -54,7 +68,8 @@ export interface VersionSource {
 
 export async function loadVersion(source: VersionSource, environment: LoadEnvironment): Promise<Model> {
   const startMs = environment.clock.nowMs();
-  refuseUnsupported(source.config);
+  // Before anything is started for a config with a wrong parameter.
+  queueBytesMaxOf(source.config);
   const log = environment.logger.child(source.config.backend);
   const command = await environment.hostCommandOf({
     ...source,
@@ -63,16 +78,22 @@ export async function loadVersion(source: VersionSource, environment: LoadEnviro
   });
   const grouped = groupInstances(source.config, environment);
   const link = createLink(source, environment);
-  const instances = placementsOf(grouped, environment).map(
-    (placement) =>
+  const placements = placementsOf(grouped, environment);
+  // Throws when one of them could never run; from here on they have to be killed to be forgotten.
+  const admissions = environment.rateLimiter?.register(instanceLimitsOf(grouped), () =>
+    link.scheduler?.onInstanceChange(),
+  );
+  const instances = placements.map(
+    (placement, i) =>
       new Instance({
         command,
         load: loadMessageOf({ ...source, config: grouped }, environment, placement),
         events: link.events,
+        admission: admissions?.[i],
       }),
   );
   try {
-    const { config, labels } = await startInstances(grouped, source, instances);
+    const { config, labels, warmupRuns } = await startInstances(grouped, source, instances);
     const model = new Model({
       config,
       version: source.version,
@@ -83,13 +104,15 @@ export async function loadVersion(source: VersionSource, environment: LoadEnviro
         version: source.version,
         metricTags: config.metric_tags,
         config: environment.metricsConfig,
-        isCached: false,
+        isCached: isCached(config, environment.responseCache()),
         registry: environment.registry,
       }),
       clock: environment.clock,
       delayedStartCount: environment.delayedStartCount,
+      delayedBacklogCount: environment.delayedBacklogCount,
     });
     link.scheduler = model.scheduler;
+    countWarmup(model.stats, warmupRuns, environment.clock.wallMs());
     model.stats.setLoadDurationSecs((environment.clock.nowMs() - startMs) / 1000);
     return model;
   } catch (thrown) {
@@ -120,7 +143,7 @@ export async function startInstances(
   given: ModelConfig,
   source: VersionSource,
   instances: readonly Instance[],
-): Promise<{ config: ModelConfig; labels: Labels }> {
+): Promise<{ config: ModelConfig; labels: Labels; warmupRuns: readonly WarmupRun[] }> {
   const [first, ...others] = instances;
   if (first === undefined) throw unsupported(`model '${given.name}' has no instance that takes requests`);
   const config = normalizeConfig(takeCompleted(given, await first.load()));
@@ -128,14 +151,14 @@ export async function startInstances(
   validateIoConfig(config);
   const warmup = await createWarmup(config, source.modelDirectory);
   const labels = await readLabels(config, source.modelDirectory);
-  await Promise.all([
+  const runs = await Promise.all([
     first.start(config, warmup),
     ...others.map(async (instance) => {
       await instance.load();
-      await instance.start(config, warmup);
+      return instance.start(config, warmup);
     }),
   ]);
-  return { config, labels };
+  return { config, labels, warmupRuns: runs.flat() };
 }
 
 /** Core takes from a backend's completion only what Triton's core takes. */
@@ -154,15 +177,6 @@ function takeCompleted(given: ModelConfig, completed: ModelConfig): ModelConfig 
     config.model_transaction_policy = completed.model_transaction_policy;
   }
   return config;
-}
-
-export function refuseUnsupported(config: ModelConfig): void {
-  if (config.sequence_batching !== undefined) {
-    throw unsupported(`model '${config.name}' uses sequence_batching, which this version does not serve yet`);
-  }
-  if (config.ensemble_scheduling !== undefined || config.platform === 'ensemble') {
-    throw unsupported(`model '${config.name}' is an ensemble, which this version does not serve yet`);
-  }
 }
 
 export function loadMessageOf(

@@ -10,16 +10,16 @@ import type { Instance } from '../../instance/instance.ts';
 import type { ReceivedOutput, ReceivedOutputs } from '../../instance/result-codec.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { InferCall } from '../infer.ts';
-import { Batcher } from '../scheduler/batcher.ts';
+import { createScheduler } from '../scheduler/create-scheduler.ts';
 import type { BatchTiming, Entry, EntryOwner } from '../scheduler/entry.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
-import { toSchedulerPolicy } from '../scheduler/scheduler-policy.ts';
+import { toSequenceRules } from '../scheduler/sequence/sequence-policy.ts';
 import type { FailureReason } from '../stats/model-metrics.ts';
 import type { ModelStats } from '../stats/model-stats.ts';
-import { validateRequest } from '../validate.ts';
+import { type RequestRules, validateRequest } from '../validate.ts';
 import type { Labels } from './labels.ts';
 import { encodeRequestInfo } from './request-info.ts';
-import type { ServedModel } from './served-model.ts';
+import type { ServedModel, UnloadOptions } from './served-model.ts';
 import {
   createTensorTable,
   type InputSpec,
@@ -36,6 +36,7 @@ export interface ModelOptions {
   readonly stats: ModelStats;
   readonly clock: Clock;
   readonly delayedStartCount: number;
+  readonly delayedBacklogCount: number;
 }
 
 const NS_PER_MS = 1e6;
@@ -55,7 +56,7 @@ export class Model implements ServedModel, EntryOwner {
   readonly #scheduler: Scheduler;
   #unloaded: Promise<void> | undefined;
   readonly #isRequestInfoWanted: boolean;
-  readonly #rules: { modelName: string; maxBatchSize: number; tensors: TensorTable };
+  readonly #rules: RequestRules;
 
   constructor(options: ModelOptions) {
     const { config } = options;
@@ -70,14 +71,19 @@ export class Model implements ServedModel, EntryOwner {
     this.#labels = options.labels;
     this.#isRequestInfoWanted = options.instances.some((instance) => instance.isRequestInfoWanted);
     this.#clock = options.clock;
-    this.#rules = { modelName: this.name, maxBatchSize: this.maxBatchSize, tensors: this.tensors };
-    this.#scheduler = new Batcher({
-      policy: toSchedulerPolicy(config),
+    this.#rules = {
+      modelName: this.name,
+      maxBatchSize: this.maxBatchSize,
+      tensors: this.tensors,
+      sequence: toSequenceRules(config),
+    };
+    this.#scheduler = createScheduler({
+      config,
       clock: options.clock,
       owner: this,
       instances: options.instances,
-      defer: setImmediate,
       delayedStartCount: options.delayedStartCount,
+      delayedBacklogCount: options.delayedBacklogCount,
     });
   }
 
@@ -92,6 +98,13 @@ export class Model implements ServedModel, EntryOwner {
   /** True while at least one instance can take requests. */
   get isHealthy(): boolean {
     return this.instances.some((instance) => instance.state === 'ready');
+  }
+
+  /** Models in Python may have an opinion of their own; all instances that have one must agree. */
+  askReady(): Promise<boolean> | undefined {
+    const asked = this.instances.flatMap((instance) => instance.askReady() ?? []);
+    if (asked.length === 0) return undefined;
+    return Promise.all(asked).then((answers) => answers.every((isReady) => isReady));
   }
 
   /** Why no instance runs and none could be restarted for a while; undefined when one may come back soon. */
@@ -126,7 +139,7 @@ export class Model implements ServedModel, EntryOwner {
       sink,
       trace,
       ancestors: call.ancestors,
-      sent: this.#isRequestInfoWanted ? { ...valid.sent, info: encodeRequestInfo(request) } : valid.sent,
+      sent: this.#isRequestInfoWanted ? { ...valid.sent, info: encodeRequestInfo(request, trace?.traceparent()) } : valid.sent,
       batchSize: valid.batchSize,
       batchKey: valid.batchKey,
       byteLength: valid.byteLength,
@@ -142,6 +155,7 @@ export class Model implements ServedModel, EntryOwner {
       isPaused: false,
       held: undefined,
       isEnded: false,
+      sequence: undefined,
     };
     this.#scheduler.enqueue(entry);
     trace?.mark('QUEUE_START', startMs);
@@ -163,6 +177,10 @@ export class Model implements ServedModel, EntryOwner {
   entryStarted(entry: Entry): void {
     this.stats.pendingDec();
     entry.trace?.mark('COMPUTE_START', entry.computeStartMs);
+  }
+
+  entryRequeued(): void {
+    this.stats.pendingInc();
   }
 
   succeed(entry: Entry, result: ReceivedOutputs, timing: BatchTiming): void {
@@ -222,13 +240,13 @@ export class Model implements ServedModel, EntryOwner {
   }
 
   /** Ends the instances once nothing is open; new requests are refused from now on. May be asked for twice. */
-  unload(): Promise<void> {
-    this.#unloaded ??= this.#drainAndStop();
+  unload(options?: UnloadOptions): Promise<void> {
+    this.#unloaded ??= this.#drainAndStop(options?.isServerExit === true);
     return this.#unloaded;
   }
 
-  async #drainAndStop(): Promise<void> {
-    await this.#scheduler.drain();
+  async #drainAndStop(areSequencesAwaited: boolean): Promise<void> {
+    await this.#scheduler.drain({ areSequencesAwaited });
     await Promise.all(this.instances.map((instance) => instance.stop()));
     this.stats.remove();
   }

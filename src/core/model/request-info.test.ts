@@ -18,6 +18,13 @@ test('a request without anything', () => {
   );
 });
 
+test('a request that is traced further', () => {
+  assert.equal(
+    encodeRequestInfo(makeRequest(), '00-aa-bb-01').toString(),
+    '{"id":"","correlationId":0,"flags":0,"priority":0,"timeoutUs":0,"parameters":{},"traceparent":"00-aa-bb-01"}',
+  );
+});
+
 test('every field, numbers beyond 2^53 included', () => {
   const request = makeRequest({
     id: 'r"1\n漢',

@@ -3,7 +3,9 @@
 
 import type { InferRequest, ParameterValue } from '../../domain/request.ts';
 
-export function encodeRequestInfo(request: InferRequest): Buffer {
+/** `traceparent` is given where the request is traced and its trace goes further. */
+export function encodeRequestInfo(request: InferRequest, traceparent?: string): Buffer {
+  if (traceparent === undefined && isPlain(request)) return PLAIN;
   const { correlationId } = request;
   const parameters: string[] = [];
   if (request.parameters !== undefined) {
@@ -12,7 +14,22 @@ export function encodeRequestInfo(request: InferRequest): Buffer {
   }
   return Buffer.from(
     `{"id":${JSON.stringify(request.id)},"correlationId":${textOf(correlationId)},"flags":${request.sequenceFlags},` +
-      `"priority":${request.priority},"timeoutUs":${request.timeoutUs},"parameters":{${parameters.join(',')}}}`,
+      `"priority":${request.priority},"timeoutUs":${request.timeoutUs},"parameters":{${parameters.join(',')}}` +
+      (traceparent === undefined ? '}' : `,"traceparent":"${traceparent}"}`),
+  );
+}
+
+/** Most requests say nothing beside their tensors; they share one text. */
+const PLAIN = Buffer.from('{"id":"","correlationId":0,"flags":0,"priority":0,"timeoutUs":0,"parameters":{}}');
+
+function isPlain(request: InferRequest): boolean {
+  return (
+    request.id === '' &&
+    request.parameters === undefined &&
+    request.correlationId === 0n &&
+    request.sequenceFlags === 0 &&
+    request.priority === 0 &&
+    request.timeoutUs === 0
   );
 }
 

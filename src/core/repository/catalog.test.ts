@@ -93,3 +93,24 @@ test('names are sorted, and a name of an object member is a name like any other'
   assert.equal(catalog.records('toString').size, 0);
   assert.throws(() => catalog.find('__proto__', LATEST_VERSION), /has no available versions/);
 });
+
+test('a label stands for a version of a model that has labels', () => {
+  const catalog = new Catalog();
+  const model = { version: 3, isHealthy: true, config: { version_labels: { stable: 2, canary: 3 } } };
+  catalog.set('m', 3, { state: 'READY', reason: '', model: model as unknown as ServedModel });
+  assert.equal(catalog.findLabel('m', 'stable'), 2);
+  assert.throws(() => catalog.findLabel('m', 'prod'), {
+    code: 'NOT_FOUND',
+    message: "model 'm' has no version label 'prod'; its labels are 'canary', 'stable'",
+  });
+  assert.throws(() => catalog.findLabel('m', 'toString'), { code: 'NOT_FOUND' });
+  assert.equal(catalog.findLabel('x', 'stable'), undefined);
+});
+
+test('a look that may find nothing throws nothing', () => {
+  const catalog = catalogOf([1, ready(1)], [2, GONE]);
+  assert.equal(catalog.findReady('m', LATEST_VERSION)?.version, 1);
+  assert.equal(catalog.findReady('m', 1)?.version, 1);
+  assert.equal(catalog.findReady('m', 2), undefined);
+  assert.equal(catalog.findReady('x', LATEST_VERSION), undefined);
+});

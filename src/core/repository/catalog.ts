@@ -26,6 +26,8 @@ export const UNLOADED_REASON = 'unloaded';
 /** -1 asks for the newest version. */
 export const LATEST_VERSION = -1;
 
+const NO_LABELS: ReadonlyMap<string, number> = new Map();
+
 interface CatalogEntry {
   readonly versions: Map<number, VersionRecord>;
   /** The highest READY version; kept up to date so that the hot path is one look-up. */
@@ -51,6 +53,29 @@ export class Catalog {
       throw unavailable(`Request for unknown model: '${name}' version ${version} is not at ready state`);
     }
     return record.model;
+  }
+
+  /** As `find`, but undefined when there is none: for callers that have another way to go. */
+  findReady(name: string, version: number): ServedModel | undefined {
+    const entry = this.#entries.get(name);
+    if (version === LATEST_VERSION) return entry?.latest;
+    const record = entry?.versions.get(version);
+    return record?.state === 'READY' ? record.model : undefined;
+  }
+
+  /** Names that may stand for versions of this model, as the config of its newest version gives them. */
+  labelsOf(name: string): ReadonlyMap<string, number> {
+    const labels = this.#entries.get(name)?.latest?.config.version_labels;
+    return labels === undefined ? NO_LABELS : new Map(Object.entries(labels));
+  }
+
+  /** The version a label stands for; undefined when the model has no labels at all, so that Triton's words fit. */
+  findLabel(name: string, label: string): number | undefined {
+    const labels = this.labelsOf(name);
+    const version = labels.get(label);
+    if (version !== undefined || labels.size === 0) return version;
+    const known = [...labels.keys()].sort().map((known) => `'${known}'`);
+    throw notFound(`model '${name}' has no version label '${label}'; its labels are ${known.join(', ')}`);
   }
 
   /** As the statistics endpoint looks models up: all READY versions, or the one asked for. */

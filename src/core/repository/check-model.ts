@@ -6,14 +6,17 @@ import { join } from 'node:path';
 import type { ModelConfig } from '../../domain/model-config.ts';
 import { invalidArgument, StatusError } from '../../domain/status.ts';
 import { parseModelConfig } from '../../wire/pbtxt/parse-model-config.ts';
+import { isEnsemble } from '../ensemble/load-ensemble.ts';
 import {
   type CheckEnvironment,
   type CheckedVersion,
   checkVersion,
   describeModelFile,
 } from '../model/check-version.ts';
+import { checkEnsembleVersion, type OtherModels } from './check-ensemble.ts';
 import { diagnose } from './diagnose/diagnose.ts';
 import type { Explanation, FileSignature, FileTensor, ModelFacts } from './diagnose/explanation.ts';
+import { routerWarnings } from './diagnose/router-warnings.ts';
 import { directoryWarnings, servedWarnings } from './diagnose/warnings.ts';
 import { type RepositoryConfig, readRepositoryConfig, readText } from './read-config.ts';
 import { listVersion, type ModelDirectory, scanVersions, selectVersions } from './scan.ts';
@@ -37,6 +40,7 @@ export interface ModelReport {
 export interface ModelCheck extends CheckEnvironment {
   /** Names of the backends this program has. */
   readonly backends: readonly string[];
+  readonly others: OtherModels;
 }
 
 export async function checkModel(directory: ModelDirectory, check: ModelCheck): Promise<ModelReport> {
@@ -65,9 +69,12 @@ export async function checkModel(directory: ModelDirectory, check: ModelCheck): 
   for (const version of selected) {
     const source = { config, version, modelDirectory: directory.path };
     try {
-      served = await checkVersion(source, check);
+      served = isEnsemble(config)
+        ? await checkEnsembleVersion(source, check.others)
+        : await checkVersion(source, check);
     } catch (thrown) {
-      const file = signatureOf(await describeModelFile(source, check));
+      const described = isEnsemble(config) ? undefined : await describeModelFile(source, check);
+      const file = signatureOf(described);
       problems.push(problemOf(thrown, await gatherFacts(directory, check, { config, version, file })));
     }
   }
@@ -75,7 +82,11 @@ export async function checkModel(directory: ModelDirectory, check: ModelCheck): 
   return {
     name: directory.name,
     problems,
-    warnings: [...warnings, ...servedWarnings(served.config, served.labels, facts)],
+    warnings: [
+      ...warnings,
+      ...servedWarnings(served.config, served.labels, facts),
+      ...routerWarnings(served.config, [...check.others.needs.keys()]),
+    ],
     served,
     servedVersions: selected,
     versionCount: found.versions.length,

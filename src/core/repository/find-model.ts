@@ -4,14 +4,17 @@
 import type { ModelConfig } from '../../domain/model-config.ts';
 import { internal, invalidArgument, StatusError } from '../../domain/status.ts';
 import type { Logger } from '../../lib/logger.ts';
+import { needsOf } from './dependencies.ts';
 import { type FileOverride, type OverrideDirectory, writeOverride } from './file-override.ts';
 import { type ConfigRules, type RepositoryConfig, readRepositoryConfig } from './read-config.ts';
-import { fingerprintOf, type ModelDirectory, scanRepositories } from './scan.ts';
+import { fingerprintOf, type ModelDirectory, type RepositoryScan, scanRepositories } from './scan.ts';
 
 export interface LoadOverride {
   readonly configJson: string | undefined;
   readonly files: readonly FileOverride[];
 }
+
+export const NO_OVERRIDE: LoadOverride = { configJson: undefined, files: [] };
 
 export interface FoundModel extends RepositoryConfig {
   readonly directory: ModelDirectory;
@@ -60,6 +63,23 @@ export async function findModel(
     await made?.remove();
     access.logger.error(`Poll failed for model directory '${name}': ${StatusError.from(thrown).message}`);
     throw internal(`failed to load '${name}', failed to poll from model repository`);
+  }
+}
+
+/** Names of the models that a model needs; none when it cannot be read, for which the load has the reason. */
+export async function readNeeds(
+  name: string,
+  override: LoadOverride,
+  scan: RepositoryScan,
+  access: RepositoryAccess,
+): Promise<readonly string[]> {
+  try {
+    if (override.configJson !== undefined) return needsOf(access.parseConfigJson(override.configJson));
+    const [directory, other] = scan.get(name) ?? [];
+    if (directory === undefined || other !== undefined) return [];
+    return needsOf((await readRepositoryConfig(directory, access.rules)).config);
+  } catch {
+    return [];
   }
 }
 

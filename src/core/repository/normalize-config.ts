@@ -20,7 +20,7 @@ export function normalizeConfig(config: ModelConfig): ModelConfig {
   const { dynamic_batching: dynamic, sequence_batching: sequence } = config;
   if (dynamic !== undefined) normal.dynamic_batching = normalizeDynamic(dynamic, config.max_batch_size);
   if (sequence !== undefined) normal.sequence_batching = normalizeSequence(sequence, config.max_batch_size);
-  if (config.ensemble_scheduling === undefined)
+  if (config.ensemble_scheduling === undefined && config.router === undefined)
     normal.optimization = normalizeOptimization(config.optimization);
   return normal;
 }

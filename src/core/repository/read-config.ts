@@ -42,7 +42,9 @@ export async function readRepositoryConfig(
   }
   validateModelConfig(config);
   if (!rules.isAutoComplete) validateIoConfig(config);
-  return { config, versions, ignored };
+  // A router has no files, so it needs no version directory either.
+  const isBare = config.router !== undefined && versions.length === 0;
+  return { config, versions: isBare ? [1] : versions, ignored };
 }
 
 async function readConfigFile(directory: ModelDirectory, rules: ConfigRules): Promise<ModelConfig> {

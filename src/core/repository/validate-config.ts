@@ -5,6 +5,7 @@
 import type { ModelConfig, ModelDynamicBatching, ModelQueuePolicy } from '../../domain/model-config.ts';
 import { invalidArgument } from '../../domain/status.ts';
 import { ENSEMBLE_PLATFORM, validateEnsembleScheduling } from './validate-ensemble-config.ts';
+import { ROUTER_PLATFORM, validateRouterConfig } from './validate-router-config.ts';
 import { validateSequenceBatching } from './validate-sequence-config.ts';
 
 export { validateInstanceGroups } from './validate-instance-groups.ts';
@@ -21,6 +22,7 @@ export function validateModelConfig(config: ModelConfig): void {
   validateEnsemble(config);
   validateResponseCache(config);
   validateMetrics(config);
+  validateRouterConfig(config);
 }
 
 /** Platforms that belong to one backend. Any other platform or backend is the user's own. */
@@ -43,6 +45,7 @@ function validateBackend(config: ModelConfig): void {
       `Ensemble model '${name}' must have platform type 'ensemble' and empty backend type`,
     );
   }
+  if (platform === ROUTER_PLATFORM && backend === '') return;
   if (backend === '') throw invalidArgument(`unexpected platform type '${platform}' for ${name}`);
   // Both must be of one known backend, or both unknown to us.
   const ofPlatform = BACKEND_OF_PLATFORM.get(platform) ?? '';

@@ -9,6 +9,7 @@ import type {
   ModelOutput,
 } from '../../domain/model-config.ts';
 import { invalidArgument } from '../../domain/status.ts';
+import { validateStates } from './validate-state-config.ts';
 
 const VARIABLE_DIM = -1;
 const DIMS_RULE = 'must be integer >= 1, or -1 to indicate a variable-size dimension';
@@ -16,6 +17,7 @@ const DIMS_RULE = 'must be integer >= 1, or -1 to indicate a variable-size dimen
 export function validateIoConfig(config: ModelConfig): void {
   const problem = findProblem(config);
   if (problem !== undefined) throw invalidArgument(`${problem} for ${config.name}`);
+  validateStates(config.sequence_batching?.state ?? []);
 }
 
 /** The first rule that is broken, in Triton's order. */

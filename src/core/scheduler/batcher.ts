@@ -52,7 +52,7 @@ export class Batcher implements Scheduler {
     this.#instances = options.instances;
     this.#defer = options.defer;
     this.#delayedStartCount = options.delayedStartCount;
-    this.#queue = new RequestQueue(options.policy.queuePolicies);
+    this.#queue = new RequestQueue(options.policy.queuePolicies, options.policy.queueBytesMax);
     this.#dispatched = new Dispatched({
       owner: options.owner,
       isOrderPreserved: options.policy.isOrderPreserved,
@@ -81,11 +81,21 @@ export class Batcher implements Scheduler {
     }
     if (this.#isHopeless()) throw this.#hopelessError();
     entry.level = this.#policy.levelOf(entry.request.priority);
-    if (!this.#queue.hasRoomFor(entry))
-      throw unavailable(`${requestPrefix(entry)}Exceeds maximum queue size`);
+    this.#makeRoom(entry);
     this.#dispatched.accept(entry);
     this.#queue.push(entry, this.#clock.nowMs());
     this.#pumpSoon();
+  }
+
+  /**
+   * What came earlier in this turn may still wait for its end although an instance is free. It leaves now if that makes
+   * room: as in Triton, only what really has to wait fills the queue.
+   */
+  #makeRoom(entry: Entry): void {
+    if (this.#queue.refusalOf(entry) === undefined) return;
+    this.#pump();
+    const refusal = this.#queue.refusalOf(entry);
+    if (refusal !== undefined) throw unavailable(requestPrefix(entry) + refusal);
   }
 
   /** The client has gone: a waiting request is answered now, a running batch stops when nobody wants it. */
@@ -187,14 +197,14 @@ export class Batcher implements Scheduler {
     let free: InstancePort | undefined;
     let least = depth;
     for (const instance of this.#instances) {
-      if (instance.state !== 'ready' || !instance.isAdmitted) continue;
-      if (this.#dispatched.lingeringCountOf(instance) >= OPEN_BATCHES_PER_INSTANCE_MAX) continue;
       const count = instance.inFlightCount;
-      if (count < least) {
-        free = instance;
-        least = count;
-        if (count === 0) break;
-      }
+      if (instance.state !== 'ready' || count >= least) continue;
+      if (this.#dispatched.lingeringCountOf(instance) >= OPEN_BATCHES_PER_INSTANCE_MAX) continue;
+      // Last, because the rate limiter takes the question for a wish.
+      if (!instance.isAdmitted) continue;
+      free = instance;
+      least = count;
+      if (count === 0) break;
     }
     return free;
   }

@@ -8,6 +8,7 @@ import type { ModelConfig } from '../../domain/model-config.ts';
 import { StatusError } from '../../domain/status.ts';
 import {
   BY_SENDER,
+  RESCHEDULE,
   ReceivedError,
   type ReceivedOutputs,
   type ReceivedResult,
@@ -62,6 +63,7 @@ class World {
     const tell = (entry: Entry, what: string) => this.told.push(`${entry.request.id} ${what}`);
     this.owner = {
       entryStarted: () => {},
+      entryRequeued: (entry) => tell(entry, 'requeued'),
       succeed: (entry) => tell(entry, 'succeed'),
       respond: (entry, result, isFinal) => {
         const what = result === undefined ? 'empty' : result instanceof StatusError ? 'error' : 'part';
@@ -384,4 +386,84 @@ test('whatever comes in whatever order, each request has one end and nothing aft
     assert.ok(world.dispatched.isEmpty);
     assert.equal(world.dispatched.lingeringCountOf(world.instance), 0, `seed ${seed}`);
   }
+});
+
+describe('places and requests that are executed once more', () => {
+  const filled = { inputs: [], requestedOutputs: [] };
+
+  function open(options: { isIterative: boolean }) {
+    const world = new World();
+    const hooks: string[] = [];
+    const note = (what: string) => (entry: Entry) => hooks.push(`${entry.request.id} ${what}`);
+    const dispatched = new Dispatched({
+      owner: world.owner,
+      isOrderPreserved: false,
+      onProgress: () => {},
+      onDone: note('done'),
+      ...(options.isIterative ? { onReschedule: note('reschedule') } : {}),
+    });
+    const entries = ['a', 'b'].map((id) => makeEntry({ request: makeRequest({ id }) }));
+    const [a, b] = entries as [Entry, Entry];
+    const places = [
+      { entry: undefined, sent: filled },
+      { entry: a, sent: filled },
+      { entry: b, sent: filled },
+    ];
+    dispatched.sendPlaces(world.instance, places, 0);
+    const reply = (results: ReceivedResult[]) =>
+      dispatched.onReply({ batchId: 1, results, computeInputNs: 0, computeInferNs: 0, computeOutputNs: 0 });
+    return { world, hooks, dispatched, reply, a, b };
+  }
+
+  test('results go by place, and a place without a request counts only in the size of the batch', () => {
+    const { world, dispatched, hooks, reply, a, b } = open({ isIterative: false });
+    assert.equal(dispatched.openCount, 2);
+    assert.deepEqual(
+      [0, 1, 2].map((place) => dispatched.entryOf(1, place)),
+      [undefined, a, b],
+    );
+    reply([new ReceivedError('INTERNAL', 'nobody sees it', 'failed'), OUTPUTS, BY_SENDER]);
+    assert.deepEqual(world.told, ['batch of 3', 'a succeed', 'b executed']);
+    assert.deepEqual(hooks, ['a done']);
+    dispatched.onPart({ batchId: 1, request: 0, isFinal: true, result: OUTPUTS });
+    dispatched.onPart({ batchId: 1, request: 2, isFinal: true, result: OUTPUTS });
+    assert.deepEqual(world.told.slice(3), ['b final part', 'b finish']);
+    assert.deepEqual(hooks, ['a done', 'b done']);
+    assert.ok(dispatched.isEmpty);
+  });
+
+  test('done comes after the end and the execution, whichever is first', () => {
+    const { world, dispatched, hooks, reply, a } = open({ isIterative: false });
+    dispatched.cancel(a);
+    assert.deepEqual([world.told, hooks], [['a fail CANCELLED CANCELED'], []]);
+    reply([OUTPUTS, OUTPUTS, OUTPUTS]);
+    assert.deepEqual(hooks, ['a done', 'b done']);
+  });
+
+  test('what was lost is done, also what was answered before', () => {
+    const { world, dispatched, hooks, b } = open({ isIterative: false });
+    dispatched.cancel(b);
+    dispatched.onLost(world.instance, LOST);
+    assert.deepEqual(hooks.sort(), ['a done', 'b done']);
+    assert.deepEqual(world.told, ['b fail CANCELLED CANCELED', 'a fail UNAVAILABLE BACKEND']);
+  });
+
+  test('a request leaves its batch to be executed once more', () => {
+    const { world, dispatched, hooks, reply, a, b } = open({ isIterative: true });
+    reply([OUTPUTS, RESCHEDULE, BY_SENDER]);
+    assert.deepEqual(world.told, ['batch of 3', 'a executed', 'a requeued', 'b executed']);
+    assert.deepEqual(hooks, ['a reschedule']);
+    assert.deepEqual([a.payload, a.isCounted, dispatched.openCount], [undefined, false, 1]);
+    dispatched.onPart({ batchId: 1, request: 1, isFinal: true, result: OUTPUTS });
+    assert.ok(!a.isAnswered, 'a late part of the old execution is nobody’s');
+    dispatched.onLost(world.instance, LOST);
+    assert.deepEqual([a.isAnswered, b.isAnswered], [false, true]);
+  });
+
+  test('who is answered is not executed again', () => {
+    const { hooks, dispatched, reply, a } = open({ isIterative: true });
+    dispatched.cancel(a);
+    reply([OUTPUTS, RESCHEDULE, OUTPUTS]);
+    assert.deepEqual(hooks, ['a done', 'b done']);
+  });
 });

@@ -7,6 +7,7 @@ import type { StatusError } from '../../domain/status.ts';
 import type { SentRequest } from '../../instance/execute-frame.ts';
 import type { ReceivedOutputs } from '../../instance/result-codec.ts';
 import type { FailureReason } from '../stats/model-metrics.ts';
+import type { SequenceTicket } from './sequence/sequence.ts';
 
 export interface BatchTiming {
   readonly computeInputNs: number;
@@ -45,15 +46,27 @@ export interface Entry {
   /** Under preserve_ordering: responses and the end that came before its turn. */
   held: (() => void)[] | undefined;
   isEnded: boolean;
+  /** Its part in a sequence; only where the model's scheduler is the sequence batcher. */
+  sequence?: SequenceTicket | undefined;
+}
+
+/** One place of a batch whose places are fixed; without an entry its result is thrown away. */
+export interface BatchPlace {
+  readonly entry: Entry | undefined;
+  readonly sent: SentRequest;
 }
 
 /** A batch given to an instance. */
 export interface Payload {
   readonly batchId: number;
+  /** In the order of their places; places that are only filled up have none. */
   readonly entries: readonly Entry[];
+  /** Rows that are only filled up. */
+  readonly filledSize: number;
   readonly instance: InstancePort;
   /** Entries without an end. */
   openCount: number;
+  /** The execution is over, or the instance was lost. */
   isExecuted: boolean;
   /** The instance has gone on to other work, and open entries are answered part by part. */
   isLingering: boolean;
@@ -76,6 +89,8 @@ export interface InstancePort {
 export interface EntryOwner {
   /** The request left the queue for an instance. */
   entryStarted(entry: Entry): void;
+  /** The model wants to execute the request once more; it waits again. */
+  entryRequeued(entry: Entry): void;
   succeed(entry: Entry, result: ReceivedOutputs, timing: BatchTiming): void;
   /** One response of many; undefined is a response without content. False: the client reads too slowly. */
   respond(entry: Entry, result: ReceivedOutputs | StatusError | undefined, isFinal: boolean): boolean;

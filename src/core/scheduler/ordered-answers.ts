@@ -2,17 +2,23 @@
 // Holds responses until every earlier request has had its last.
 
 import { Deque } from '../../lib/deque.ts';
-import type { Entry } from './entry.ts';
+
+/** What it keeps of a request: an entry of a scheduler, or a sink of the response cache. */
+export interface Turn {
+  /** Responses and the end that came before its turn. */
+  held: (() => void)[] | undefined;
+  isEnded: boolean;
+}
 
 export class OrderedAnswers {
-  readonly #order = new Deque<Entry>();
+  readonly #order = new Deque<Turn>();
 
-  add(entry: Entry): void {
+  add(entry: Turn): void {
     this.#order.pushBack(entry);
   }
 
   /** One response of several: `send` runs now, or when it is this entry's turn. True: now. */
-  respond(entry: Entry, send: () => void): boolean {
+  respond(entry: Turn, send: () => void): boolean {
     if (this.#order.peekFront() === entry) {
       send();
       return true;
@@ -23,7 +29,7 @@ export class OrderedAnswers {
   }
 
   /** The last one. */
-  answer(entry: Entry, send: () => void): void {
+  answer(entry: Turn, send: () => void): void {
     entry.isEnded = true;
     if (!this.respond(entry, send)) return;
     for (;;) {

@@ -51,20 +51,20 @@ test('requests stand in the order of their level, then of their arrival', () => 
 
 test('a level is full at its bound, the others are not', () => {
   const queue = queueOf([policy({ requestsMax: 1 }), policy()], makeEntry());
-  assert.equal(queue.hasRoomFor(makeEntry()), false);
-  assert.equal(queue.hasRoomFor(makeEntry({ level: 1 })), true);
+  assert.equal(queue.refusalOf(makeEntry()) === undefined, false);
+  assert.equal(queue.refusalOf(makeEntry({ level: 1 })) === undefined, true);
   queue.take(1);
-  assert.equal(queue.hasRoomFor(makeEntry()), true);
+  assert.equal(queue.refusalOf(makeEntry()) === undefined, true);
 });
 
 test('bytes are bounded over all levels, and given back when a request leaves', () => {
   const half = makeEntry({ byteLength: QUEUE_BYTES_MAX / 2 });
   const queue = queueOf([policy(), policy()], half, makeEntry({ level: 1, byteLength: QUEUE_BYTES_MAX / 2 }));
-  assert.equal(queue.hasRoomFor(makeEntry()), false);
-  assert.equal(queue.hasRoomFor(makeEntry({ byteLength: 0 })), true);
+  assert.equal(queue.refusalOf(makeEntry()) === undefined, false);
+  assert.equal(queue.refusalOf(makeEntry({ byteLength: 0 })) === undefined, true);
   half.isAnswered = true;
   queue.forget(half);
-  assert.equal(queue.hasRoomFor(makeEntry({ byteLength: QUEUE_BYTES_MAX / 2 })), true);
+  assert.equal(queue.refusalOf(makeEntry({ byteLength: QUEUE_BYTES_MAX / 2 })) === undefined, true);
 });
 
 test('a forgotten request is not taken and counts no more', () => {
@@ -138,5 +138,5 @@ test('delayed requests still count for the bound of their level', () => {
   const delaying = policy({ timeoutMs: 1, isDelayAction: true, requestsMax: 1 });
   const queue = queueOf([delaying], makeEntry());
   queue.expire(5);
-  assert.equal(queue.hasRoomFor(makeEntry()), false);
+  assert.equal(queue.refusalOf(makeEntry()) === undefined, false);
 });

@@ -40,10 +40,12 @@ const ANSWERED_PLACES_MAX = 64;
 
 export class RequestQueue {
   readonly #levels: readonly Level[];
+  readonly #bytesMax: number;
   #byteCount = 0;
 
-  /** `policies[i]` is the policy of level i. */
-  constructor(policies: readonly QueuePolicy[]) {
+  /** `policies[i]` is the policy of level i; the bytes are bounded over all levels. */
+  constructor(policies: readonly QueuePolicy[], bytesMax: number = QUEUE_BYTES_MAX) {
+    this.#bytesMax = bytesMax;
     this.#levels = policies.map((policy) => ({
       policy,
       fresh: new Deque<Entry>(),
@@ -77,10 +79,14 @@ export class RequestQueue {
     throw new RangeError(`queue has no place ${index}`);
   }
 
-  hasRoomFor(entry: Entry): boolean {
+  /** Why it cannot wait here; undefined when it can. */
+  refusalOf(entry: Entry): string | undefined {
     const level = this.#levels[entry.level]!;
+    if (level.waitingCount >= level.policy.requestsMax) return 'Exceeds maximum queue size';
+    if (this.#byteCount + entry.byteLength <= this.#bytesMax) return undefined;
     return (
-      level.waitingCount < level.policy.requestsMax && this.#byteCount + entry.byteLength <= QUEUE_BYTES_MAX
+      `Exceeds maximum queue size in bytes: ${this.#byteCount} bytes wait, ${entry.byteLength} more would be above ` +
+      `the limit of ${this.#bytesMax} (parameter max_queue_bytes of the model)`
     );
   }
 

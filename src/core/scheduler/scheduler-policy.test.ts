@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { QUEUE_BYTES_MAX } from '../../domain/limits.ts';
 import { parseModelConfig } from '../../wire/pbtxt/parse-model-config.ts';
 import { type SchedulerPolicy, toSchedulerPolicy } from './scheduler-policy.ts';
 
@@ -67,4 +68,17 @@ test('a level has its own queue policy or the default one', () => {
 test('a queue policy needs requests to stay in the queue until an instance is free', () => {
   const text = 'max_batch_size: 8 dynamic_batching { default_queue_policy { max_queue_size: 5 } }';
   assert.equal(policyOf(text).isPrefetching, false);
+});
+
+test('max_queue_bytes is a number of bytes above 0, or the bound of the server', () => {
+  const limited = (text: string) =>
+    policyOf(`name: "m" parameters { key: "max_queue_bytes" value { string_value: "${text}" } }`);
+  assert.equal(policyOf('').queueBytesMax, QUEUE_BYTES_MAX);
+  assert.equal(limited('1048576').queueBytesMax, 1048576);
+  for (const text of ['', '0', '-1', '1e6', '1.5', '4 GiB', '99999999999999999999']) {
+    assert.throws(() => limited(text), {
+      code: 'INVALID_ARG',
+      message: `parameter 'max_queue_bytes' of model 'm' must be a number of bytes above 0, got '${text}'`,
+    });
+  }
 });

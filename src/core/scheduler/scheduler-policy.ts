@@ -1,11 +1,15 @@
 // What a model's config says about scheduling, worked out once at load.
 
+import { QUEUE_BYTES_MAX } from '../../domain/limits.ts';
 import type { ModelConfig } from '../../domain/model-config.ts';
+import { invalidArgument } from '../../domain/status.ts';
 import type { BatchPolicy } from './form-batch.ts';
 import { type QueuePolicy, toQueuePolicy } from './request-queue.ts';
 
 export interface SchedulerPolicy extends BatchPolicy {
   readonly queuePolicies: readonly QueuePolicy[];
+  /** Tensors of waiting requests, over all levels. */
+  readonly queueBytesMax: number;
   readonly isOrderPreserved: boolean;
   /** True when nothing in the config depends on a request staying in the queue until an instance is free. */
   readonly isPrefetching: boolean;
@@ -35,6 +39,7 @@ export function toSchedulerPolicy(config: ModelConfig): SchedulerPolicy {
     preferredSizeMax: preferred.length === 0 ? Math.max(1, config.max_batch_size) : Math.max(...preferred),
     queueDelayMs: (batching?.max_queue_delay_microseconds ?? 0) / 1000,
     queuePolicies,
+    queueBytesMax: queueBytesMaxOf(config),
     isOrderPreserved: batching?.preserve_ordering ?? false,
     isPrefetching: !hasLimits && levels === 0,
     levelOf: (priority) => {
@@ -42,4 +47,15 @@ export function toSchedulerPolicy(config: ModelConfig): SchedulerPolicy {
       return (priority >= 1 && priority <= levels ? priority : defaultLevel) - 1;
     },
   };
+}
+
+/** `parameters { key: "max_queue_bytes" }`, which Triton does not have; throws when it is no number of bytes. */
+export function queueBytesMaxOf(config: ModelConfig): number {
+  const text = config.parameters.max_queue_bytes?.string_value;
+  if (text === undefined) return QUEUE_BYTES_MAX;
+  const bytes = Number(text);
+  if (/^\d+$/.test(text) && bytes > 0 && Number.isSafeInteger(bytes)) return bytes;
+  throw invalidArgument(
+    `parameter 'max_queue_bytes' of model '${config.name}' must be a number of bytes above 0, got '${text}'`,
+  );
 }

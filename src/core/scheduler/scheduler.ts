@@ -6,6 +6,14 @@ import type { ReceivedPart } from '../../instance/part-frame.ts';
 import type { ReceivedReply } from '../../instance/response-frame.ts';
 import type { Entry, InstancePort } from './entry.ts';
 
+export interface DrainOptions {
+  /**
+   * Sequences that have begun may come to their end, by their last request or by idleness. For a server that exits: until
+   * then its clients still reach it.
+   */
+  readonly areSequencesAwaited?: boolean;
+}
+
 export interface Scheduler {
   /** Requests not yet answered, waiting or executing. */
   readonly openCount: number;
@@ -21,8 +29,8 @@ export interface Scheduler {
   onLost(instance: InstancePort, error: StatusError): void;
   /** An instance became ready, or went away for good. */
   onInstanceChange(): void;
-  /** Refuses new requests; resolves when every accepted one has been answered. */
-  drain(): Promise<void>;
+  /** Refuses new requests; resolves when every accepted one has been answered. Sequences that have begun may go on. */
+  drain(options?: DrainOptions): Promise<void>;
   /** Answers everything that still waits or runs with `error`; the end of a drain that took too long. */
   failAll(error: StatusError): void;
 }

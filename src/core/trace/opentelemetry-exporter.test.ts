@@ -123,6 +123,28 @@ test('a request is three spans under the span of the caller', async () => {
   assert.equal(part!.scopeSpans[0]!.scope.name, 'triton-server');
 });
 
+test('what a model was told of its span while it ran is what is sent', async () => {
+  const control = createControl();
+  const traces = [control.start('py_echo')!, control.start('py_echo')!];
+  const told = traces.map((trace) => trace.traceparent());
+  assert.deepEqual(
+    told,
+    traces.map((trace) => trace.traceparent()),
+  );
+  for (const trace of traces) runRequest(trace, '');
+  await control.close();
+  const computes = spans().filter((span) => span.name === 'compute');
+  assert.deepEqual(
+    computes.map((span) => `00-${span.traceId}-${span.spanId}-01`),
+    told,
+  );
+  for (const compute of computes) {
+    const model = spans().find((span) => span.spanId === compute.parentSpanId)!;
+    assert.equal(model.traceId, compute.traceId);
+  }
+  assert.equal(new Set(spans().map((span) => span.spanId)).size, 6);
+});
+
 test('the steps of an ensemble are under its span, each with its compute', async () => {
   const control = createControl();
   const trace = control.start('ens')!;

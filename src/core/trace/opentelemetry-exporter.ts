@@ -23,9 +23,15 @@ import {
   envDetector,
   resourceFromAttributes,
 } from '@opentelemetry/resources';
-import { AlwaysOnSampler, BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import {
+  AlwaysOnSampler,
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  type IdGenerator,
+  RandomIdGenerator,
+} from '@opentelemetry/sdk-trace-base';
 import type { Logger } from '../../lib/logger.ts';
-import type { TraceContext } from './trace-context.ts';
+import type { TraceContext, TraceOrigin } from './trace-context.ts';
 import type { FinishedTrace, TraceEntry, TraceRecord } from './trace-record.ts';
 
 /** At exit the last spans have this long to leave; a collector that is down does not hold the server. */
@@ -40,6 +46,7 @@ type TimeEntry = Extract<TraceEntry, { readonly atMs: number }>;
 export class OpentelemetryExporter {
   readonly #provider: BasicTracerProvider;
   readonly #tracer: Tracer;
+  readonly #ids = new ChosenIds();
 
   constructor(settings: Settings, logger: Logger) {
     logErrors(logger);
@@ -51,6 +58,7 @@ export class OpentelemetryExporter {
     });
     this.#provider = new BasicTracerProvider({
       resource: resourceOf(settings),
+      idGenerator: this.#ids,
       // Which requests are traced is decided already; as Triton, whatever the caller's own decision was.
       sampler: new AlwaysOnSampler(),
       spanProcessors: [processor],
@@ -58,12 +66,13 @@ export class OpentelemetryExporter {
     this.#tracer = this.#provider.getTracer('triton-server');
   }
 
-  write(finished: FinishedTrace, context: TraceContext | undefined): void {
+  write(finished: FinishedTrace, origin: TraceOrigin): void {
     const [first] = finished;
     const times = finished.flatMap((record) => timesOf(record)).map((entry) => entry.atMs);
     if (first === undefined || times.length === 0) return;
     const endMs = Math.max(...times);
-    const root = this.#startSpan('InferRequest', Math.min(...times), parentContext(context));
+    this.#ids.nextTraceId = origin.traceId;
+    const root = this.#startSpan('InferRequest', Math.min(...times), parentContext(origin.parent));
     addEvents(root, timesOf(first).filter(isFrontendEvent));
     const models = new Map<number, Span>();
     for (const record of finished) {
@@ -93,6 +102,7 @@ export class OpentelemetryExporter {
     );
     const computeMs = timeOf(times, 'COMPUTE_START');
     if (computeMs !== undefined) {
+      this.#ids.nextSpanId = record.computeSpanId;
       const compute = this.#startSpan('compute', computeMs, traceApi.setSpan(ROOT_CONTEXT, span));
       addEvents(compute, times.filter(isComputeEvent));
       compute.end(wallTime(timeOf(times, 'COMPUTE_END') ?? endMs));
@@ -113,6 +123,25 @@ export class OpentelemetryExporter {
     // A failure is told to the log by the packages themselves.
     const sent = this.#provider.shutdown().catch(() => undefined);
     await Promise.race([sent, late]);
+  }
+}
+
+/** Random ids, but for those that models were told of while they ran. Spans are made in one turn, so the next is the one meant. */
+class ChosenIds implements IdGenerator {
+  readonly #random = new RandomIdGenerator();
+  nextTraceId: string | undefined;
+  nextSpanId: string | undefined;
+
+  generateTraceId(): string {
+    const id = this.nextTraceId ?? this.#random.generateTraceId();
+    this.nextTraceId = undefined;
+    return id;
+  }
+
+  generateSpanId(): string {
+    const id = this.nextSpanId ?? this.#random.generateSpanId();
+    this.nextSpanId = undefined;
+    return id;
   }
 }
 

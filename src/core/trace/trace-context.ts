@@ -11,6 +11,14 @@ export interface TraceContext {
   readonly state: string;
 }
 
+/** To which trace the spans of a request belong. */
+export interface TraceOrigin {
+  /** Undefined where traces are not spans. */
+  readonly traceId: string | undefined;
+  /** The caller's span. */
+  readonly parent: TraceContext | undefined;
+}
+
 export interface TraceContextTexts {
   readonly traceparent: string | undefined;
   readonly tracestate: string | undefined;

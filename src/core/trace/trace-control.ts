@@ -1,12 +1,13 @@
 // The server's tracing: the global setting, those of models, and which requests are traced. server.ts makes one;
 // frontends ask `isOn` and then `start`, and read and change the settings.
 
+import { randomBytes } from 'node:crypto';
 import type { RequestTrace } from '../../domain/request-trace.ts';
 import { invalidArgument } from '../../domain/status.ts';
 import type { TraceOptions } from '../../domain/trace-options.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { OpentelemetryExporter } from './opentelemetry-exporter.ts';
-import { parseTraceContext, type TraceContext, type TraceContextTexts } from './trace-context.ts';
+import { parseTraceContext, type TraceContextTexts, type TraceOrigin } from './trace-context.ts';
 import { TraceFiles } from './trace-files.ts';
 import { type FinishedTrace, startRecording } from './trace-record.ts';
 import { TraceSetting } from './trace-setting.ts';
@@ -25,6 +26,8 @@ export interface TraceParts {
   /** Whether a version of the model serves now. */
   hasModel(name: string): boolean;
 }
+
+const TRACE_ID_BYTES = 16;
 
 export class TraceControl {
   readonly #options: TraceOptions;
@@ -66,21 +69,25 @@ export class TraceControl {
     const parent = isOpentelemetry && context !== undefined ? parseTraceContext(context) : undefined;
     if (!setting.sample(parent !== undefined)) return undefined;
     if (!setting.isOn) this.#look();
+    const traceId = isOpentelemetry
+      ? (parent?.traceId ?? randomBytes(TRACE_ID_BYTES).toString('hex'))
+      : undefined;
     return startRecording({
+      traceId,
       hasTimestamps: levels.includes('TIMESTAMPS'),
       hasTensors: levels.includes('TENSORS') && !isOpentelemetry,
       nextId: () => ++this.#lastId,
-      onFinished: (trace) => this.#finish(setting, trace, parent),
+      onFinished: (trace) => this.#finish(setting, trace, { traceId, parent }),
     });
   }
 
-  #finish(setting: TraceSetting, trace: FinishedTrace, parent: TraceContext | undefined): void {
+  #finish(setting: TraceSetting, trace: FinishedTrace, origin: TraceOrigin): void {
     if (this.#isClosed) return;
     if (this.#exporter === undefined) {
       setting.collect(trace);
     } else {
       setting.release();
-      void this.#exporter.then((exporter) => exporter?.write(trace, parent));
+      void this.#exporter.then((exporter) => exporter?.write(trace, origin));
     }
     if (setting.isDone) this.#settings.delete(setting);
   }

@@ -1,10 +1,13 @@
 // One sampled request and what it causes, while it runs: every mark is kept in order and handed over once, when the
 // frontend has ended it. Made by trace-control.ts; what becomes of a finished trace is not known here.
 
+import { randomBytes } from 'node:crypto';
 import type { InferRequest, InferResponse } from '../../domain/request.ts';
 import type { RequestTrace, TraceActivity } from '../../domain/request-trace.ts';
 import type { InputTensor, OutputTensor } from '../../domain/tensor.ts';
 import { tensorText } from './tensor-text.ts';
+
+const SPAN_ID_BYTES = 8;
 
 export interface TracedTensor {
   readonly name: string;
@@ -29,6 +32,8 @@ export interface TraceRecord {
   readonly model: { readonly name: string; readonly version: number } | undefined;
   readonly requestId: string;
   readonly entries: readonly TraceEntry[];
+  /** Of the span of its computation, where somebody was told of it beforehand. */
+  readonly computeSpanId: string | undefined;
 }
 
 /** The first record is the client's request, the others are its children in the order of their ids. */
@@ -37,6 +42,8 @@ export type FinishedTrace = readonly TraceRecord[];
 export interface TraceRecorderOptions {
   readonly hasTimestamps: boolean;
   readonly hasTensors: boolean;
+  /** 32 hexadecimal digits; undefined where traces are not spans. */
+  readonly traceId: string | undefined;
   nextId(): number;
   onFinished(trace: FinishedTrace): void;
 }
@@ -59,6 +66,7 @@ class RecordingTrace implements RequestTrace, TraceRecord {
   readonly entries: TraceEntry[] = [];
   model: { readonly name: string; readonly version: number } | undefined;
   requestId = '';
+  computeSpanId: string | undefined;
   /** Until the request is queued, when Triton reports them. */
   #inputs: readonly InputTensor[] = [];
 
@@ -97,6 +105,13 @@ class RecordingTrace implements RequestTrace, TraceRecord {
   ): void {
     const { name, datatype, shape } = tensor;
     this.entries.push({ activity, tensor: { name, datatype, shape, text: tensorText(tensor) } });
+  }
+
+  traceparent(): string | undefined {
+    const { traceId } = this.#group;
+    if (traceId === undefined) return undefined;
+    this.computeSpanId ??= randomBytes(SPAN_ID_BYTES).toString('hex');
+    return `00-${traceId}-${this.computeSpanId}-01`;
   }
 
   child(): RequestTrace {

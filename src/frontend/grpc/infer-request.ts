@@ -2,6 +2,7 @@
 // start. Shared by ModelInfer and ModelStreamInfer, which differ in their sinks.
 
 import type { ServedModel } from '../../core/model/served-model.ts';
+import { LATEST_VERSION } from '../../core/repository/catalog.ts';
 import { inferShared } from '../../core/shm/infer-shared.ts';
 import type { RequestRanges } from '../../domain/memory-range.ts';
 import type { ResponseSink } from '../../domain/request.ts';
@@ -11,8 +12,10 @@ import type { Cancellation } from '../../lib/cancellation.ts';
 import type { ModelInferRequest } from '../../wire/v2-proto/decode-infer-request.ts';
 import { type ConvertedInferRequest, toInferRequest } from '../../wire/v2-proto/to-infer-request.ts';
 import { isReservedHeader } from '../header-forward.ts';
+import { pickHeaders } from '../wanted-headers.ts';
+import { findHeader } from './grpc-headers.ts';
 import type { HeaderPair } from './http2/http2-types.ts';
-import { parseModelVersion } from './model-version.ts';
+import { versionOf } from './model-version.ts';
 import type { GrpcServices } from './services.ts';
 
 /** A request whose model is known. */
@@ -22,8 +25,10 @@ export interface FoundModel {
 }
 
 export function findModel(services: GrpcServices, message: ModelInferRequest): FoundModel {
-  const version = parseModelVersion(message.modelVersion);
-  return { model: services.catalog.find(message.modelName, version), version };
+  const { modelName: model, modelVersion } = message;
+  const version =
+    modelVersion === '' ? LATEST_VERSION : versionOf(services.catalog, { model, version: modelVersion });
+  return { model: services.catalog.find(model, version), version };
 }
 
 export function convert(
@@ -51,6 +56,7 @@ function forwarded(metadata: readonly HeaderPair[], pattern: RegExp): Map<string
 export interface StartOptions {
   readonly found: FoundModel;
   readonly converted: ConvertedInferRequest;
+  readonly metadata: readonly HeaderPair[];
   readonly sink: ResponseSink;
   readonly cancellation: Cancellation;
   readonly trace: RequestTrace | undefined;
@@ -60,9 +66,12 @@ export interface StartOptions {
 
 /** Throws when the request is refused at once. */
 export function startInfer(services: GrpcServices, options: StartOptions): void {
-  const { found, converted, sink, cancellation, trace } = options;
+  const { found, converted, metadata, sink, cancellation, trace } = options;
   const target = { model: found.model.name, version: found.version };
-  const call = { request: converted.request, sink, cancellation, trace };
+  const wanted = found.model.wantedHeaders;
+  const headers =
+    wanted === undefined ? undefined : pickHeaders(wanted, (name) => findHeader(metadata, name));
+  const call = { request: converted.request, sink, cancellation, trace, headers };
   const ranges = rangesOf(converted);
   if (ranges === undefined) {
     services.infer(target, call);

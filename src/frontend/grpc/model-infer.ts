@@ -60,6 +60,7 @@ export class ModelInfer implements CallHandler {
       startInfer(services, {
         found,
         converted,
+        metadata,
         sink: new UnarySink(call, { found, converted, trace }),
         cancellation: call.cancellation,
         trace,

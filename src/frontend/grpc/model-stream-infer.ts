@@ -79,6 +79,7 @@ export class ModelStreamInfer implements CallHandler, StreamOwner {
       startInfer(services, {
         found,
         converted,
+        metadata,
         sink: request,
         cancellation: request.cancellation,
         trace,

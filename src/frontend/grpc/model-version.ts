@@ -1,9 +1,15 @@
 // The version text of a gRPC request, read as C++ std::stol reads it: what follows the digits is ignored.
 
-import { LATEST_VERSION } from '../../core/repository/catalog.ts';
+import { type Catalog, LATEST_VERSION } from '../../core/repository/catalog.ts';
 import { invalidArgument } from '../../domain/status.ts';
+import { findLabelled } from '../version-label.ts';
 
 const INT64_MAX = 2n ** 63n - 1n;
+
+/** A label of the model, or a number; the newest when the text is empty. */
+export function versionOf(catalog: Catalog, asked: { model: string; version: string }): number {
+  return findLabelled(catalog, asked) ?? parseModelVersion(asked.version);
+}
 
 export function parseModelVersion(text: string): number {
   if (text === '') return LATEST_VERSION;

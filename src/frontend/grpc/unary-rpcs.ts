@@ -1,6 +1,7 @@
 // The small unary RPCs: health, metadata, config, statistics, repository, logging. One function each, from the request
 // message to the response message; rpc-table.ts says under which name. Shared memory and trace have files of their own.
 
+import { isReadyNow } from '../../core/model/served-model.ts';
 import { LATEST_VERSION } from '../../core/repository/catalog.ts';
 import type { FileOverride } from '../../core/repository/file-override.ts';
 import type { TensorSpec } from '../../domain/model-view.ts';
@@ -16,7 +17,7 @@ import type {
   RepositoryModelRequest,
 } from '../../wire/v2-proto/messages.ts';
 import { EXTENSIONS, TRITON_VERSION } from '../services.ts';
-import { parseModelVersion } from './model-version.ts';
+import { versionOf } from './model-version.ts';
 import type { GrpcServices } from './services.ts';
 import { statisticsMessage } from './statistics-message.ts';
 
@@ -28,14 +29,14 @@ export function serverReady(services: GrpcServices): MessageTypes['ServerReadyRe
   return { ready: services.isReady() };
 }
 
-export function modelReady(
+export async function modelReady(
   services: GrpcServices,
   request: NameAndVersion,
-): MessageTypes['ModelReadyResponse'] {
+): Promise<MessageTypes['ModelReadyResponse']> {
   services.isLive();
-  const version = parseModelVersion(request.version);
+  const version = versionOf(services.catalog, { model: request.name, version: request.version });
   try {
-    return { ready: services.catalog.find(request.name, version).isHealthy };
+    return { ready: await isReadyNow(services.catalog.find(request.name, version)) };
   } catch {
     return { ready: false };
   }
@@ -46,7 +47,7 @@ export function serverMetadata(services: GrpcServices): MessageTypes['ServerMeta
 }
 
 export function modelMetadata(services: GrpcServices, request: NameAndVersion): ModelMetadataResponse {
-  const version = parseModelVersion(request.version);
+  const version = versionOf(services.catalog, { model: request.name, version: request.version });
   const model = services.catalog.find(request.name, version);
   const versions =
     version === LATEST_VERSION
@@ -70,7 +71,7 @@ export function modelConfig(
   services: GrpcServices,
   request: NameAndVersion,
 ): MessageTypes['ModelConfigResponse'] {
-  const version = parseModelVersion(request.version);
+  const version = versionOf(services.catalog, { model: request.name, version: request.version });
   return { config: services.catalog.find(request.name, version).config };
 }
 
@@ -79,7 +80,7 @@ export function modelStatistics(
   request: NameAndVersion,
 ): MessageTypes['ModelStatisticsResponse'] {
   const { catalog } = services;
-  const version = parseModelVersion(request.version);
+  const version = versionOf(services.catalog, { model: request.name, version: request.version });
   const models =
     request.name === ''
       ? catalog.names().flatMap((name) => catalog.readyVersions(name))
@@ -140,7 +141,7 @@ export async function repositoryModelUnload(
   if (dependents !== undefined && dependents.bool_param === undefined) {
     throw invalidArgument("invalid value type for 'unload_dependents' parameter, expected bool_param.");
   }
-  await services.unload(request.model_name);
+  await services.unload(request.model_name, dependents?.bool_param ?? false);
   return {};
 }
 

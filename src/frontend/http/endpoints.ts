@@ -1,5 +1,6 @@
 // Every HTTP endpoint but infer: health, metadata, config, statistics, repository and logging.
 
+import { isReadyNow } from '../../core/model/served-model.ts';
 import { LATEST_VERSION } from '../../core/repository/catalog.ts';
 import type { FileOverride } from '../../core/repository/file-override.ts';
 import type { LoadOverride } from '../../core/repository/find-model.ts';
@@ -25,7 +26,7 @@ import { modelConfigToJson } from '../../wire/v2-json/model-config-json.ts';
 import { EXTENSIONS, TRITON_VERSION } from '../services.ts';
 import { emptyAnswer, errorAnswer, type HttpAnswer, JSON_TYPE, jsonAnswer, TEXT_TYPE } from './answer.ts';
 import type { HttpServices } from './services.ts';
-import { parseVersion } from './version.ts';
+import { versionOf } from './version.ts';
 
 export interface ModelTarget {
   readonly model: string;
@@ -43,27 +44,23 @@ export function health(services: HttpServices, what: 'live' | 'ready'): HttpAnsw
   return emptyAnswer(isGood ? 200 : 400, TEXT_TYPE);
 }
 
-export function modelReady(services: HttpServices, target: ModelTarget): HttpAnswer {
+export async function modelReady(services: HttpServices, target: ModelTarget): Promise<HttpAnswer> {
   services.isLive();
-  if (isModelReady(services, target)) return emptyAnswer(200, TEXT_TYPE);
+  if (await isModelReady(services, target)) return emptyAnswer(200, TEXT_TYPE);
   return errorAnswer(400, 'Model version not ready');
 }
 
-function isModelReady(services: HttpServices, target: ModelTarget): boolean {
-  const version = versionOf(target);
+async function isModelReady(services: HttpServices, target: ModelTarget): Promise<boolean> {
+  const version = versionOf(services.catalog, target);
   try {
-    return services.catalog.find(target.model, version).isHealthy;
+    return await isReadyNow(services.catalog.find(target.model, version));
   } catch {
     return false;
   }
 }
 
-function versionOf(target: ModelTarget): number {
-  return target.version === '' ? LATEST_VERSION : parseVersion(target.version);
-}
-
 export function modelMetadata(services: HttpServices, target: ModelTarget): HttpAnswer {
-  const version = versionOf(target);
+  const version = versionOf(services.catalog, target);
   const model = services.catalog.find(target.model, version);
   const versions =
     version === LATEST_VERSION
@@ -74,11 +71,13 @@ export function modelMetadata(services: HttpServices, target: ModelTarget): Http
 }
 
 export function modelConfig(services: HttpServices, target: ModelTarget): HttpAnswer {
-  return jsonAnswer(modelConfigToJson(services.catalog.find(target.model, versionOf(target)).config));
+  return jsonAnswer(
+    modelConfigToJson(services.catalog.find(target.model, versionOf(services.catalog, target)).config),
+  );
 }
 
 export function modelStatistics(services: HttpServices, target: ModelTarget): HttpAnswer {
-  const models = services.catalog.findForStatistics(target.model, versionOf(target));
+  const models = services.catalog.findForStatistics(target.model, versionOf(services.catalog, target));
   return jsonAnswer(statisticsDocument(models.map((model) => model.stats.snapshot())));
 }
 
@@ -112,9 +111,17 @@ export async function control(
 ): Promise<HttpAnswer> {
   if (call.repository !== '') throw unsupported("'repository_name' specification is not supported");
   if (call.action === 'load') await services.load(call.model, parseOverride(call.body));
-  // Triton unloads whatever the body says.
-  else await services.unload(call.model);
+  else await services.unload(call.model, hasDependents(call.body));
   return emptyAnswer(200, JSON_TYPE);
+}
+
+/** Triton unloads whatever the body says; only the boolean true asks for more. */
+function hasDependents(body: Buffer): boolean {
+  try {
+    return findMember(findMember(parseJson(body), 'parameters'), 'unload_dependents') === true;
+  } catch {
+    return false;
+  }
 }
 
 function parseOverride(body: Buffer): LoadOverride {

@@ -1,11 +1,11 @@
 // POST /v2/models/…/generate and …/generate_stream: a flat JSON object in, one JSON object or a stream of
 // server-sent events out. Works for decoupled models and others alike.
 
-import { LATEST_VERSION } from '../../core/repository/catalog.ts';
 import type { RequestTrace } from '../../domain/request-trace.ts';
 import { invalidArgument, StatusError } from '../../domain/status.ts';
 import { contiguous } from '../../domain/tensor.ts';
 import { decodeGenerateRequest } from '../../wire/v2-json/generate-request.ts';
+import { pickHeaders } from '../wanted-headers.ts';
 import { statusAnswer } from './answer.ts';
 import type { Body } from './body-reader.ts';
 import { GenerateSink, GenerateStreamSink } from './generate-sink.ts';
@@ -14,7 +14,7 @@ import type { HttpExchange } from './http-exchange.ts';
 import { respondTraced, startHttpTrace } from './http-trace.ts';
 import type { InferContext } from './infer-endpoint.ts';
 import { headerOf } from './request-head.ts';
-import { parseVersion } from './version.ts';
+import { versionOf } from './version.ts';
 
 /** One request on its way, for the functions below. */
 interface Walk {
@@ -31,9 +31,8 @@ export function beginGenerate(
   route: { model: string; version: string; isStream: boolean },
 ): ReturnType<HttpHandler['begin']> {
   try {
-    const version = route.version === '' ? LATEST_VERSION : parseVersion(route.version);
-    const target = { model: route.model, version };
     const { services } = context;
+    const target = { model: route.model, version: versionOf(services.catalog, route) };
     const headMs = services.trace.isOn ? performance.now() : 0;
     services.catalog.find(target.model, target.version);
     requireIdentity(headerOf(exchange.head, 'content-encoding'));
@@ -68,7 +67,10 @@ function generate(walk: Walk, body: Body, trace: RequestTrace | undefined): void
     });
     const options = { exchange, idBytes, trace };
     const sink = walk.isStream ? new GenerateStreamSink(options) : new GenerateSink(options);
-    services.infer(target, { request, sink, cancellation: exchange.cancellation, trace });
+    const wanted = model.wantedHeaders;
+    const headers =
+      wanted === undefined ? undefined : pickHeaders(wanted, (name) => headerOf(exchange.head, name));
+    services.infer(target, { request, sink, cancellation: exchange.cancellation, trace, headers });
   } catch (thrown) {
     respondTraced(exchange, statusAnswer(StatusError.from(thrown)), trace);
   }

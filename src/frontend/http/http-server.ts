@@ -15,7 +15,7 @@ import { HttpConnection, type HttpExchange, type HttpHandler } from './http-conn
 import { beginInfer, type InferContext } from './infer-endpoint.ts';
 import { JsonThread } from './json-thread.ts';
 import { headerOf } from './request-head.ts';
-import { categoryOf, findRoute, isMethodAllowed, type Route } from './router.ts';
+import { categoryOf, findRoute, isLabelRoute, isMethodAllowed, type Route } from './router.ts';
 import type { HttpServices } from './services.ts';
 import { sharedMemory } from './shared-memory-endpoints.ts';
 import { traceSettings } from './trace-endpoints.ts';
@@ -115,7 +115,9 @@ function begin(context: InferContext, exchange: HttpExchange): ReturnType<HttpHa
   const { head } = exchange;
   if (services.logger.isVerbose(1)) services.logger.verbose(1, `HTTP request: ${head.method} ${head.target}`);
   const route = findRoute(head.target);
-  if (route === undefined) return refusal(exchange, errorAnswer(404, 'Not Found'));
+  if (route === undefined || !isServed(services, route)) {
+    return refusal(exchange, errorAnswer(404, 'Not Found'));
+  }
   const restricted = services.restrictedApis.get(categoryOf(route));
   if (restricted !== undefined && headerOf(head, restricted.header.toLowerCase()) !== restricted.value) {
     const message = `This API is restricted, expecting header '${restricted.header}'`;
@@ -146,6 +148,10 @@ function begin(context: InferContext, exchange: HttpExchange): ReturnType<HttpHa
       );
     },
   };
+}
+
+function isServed(services: HttpServices, route: Route): boolean {
+  return route.kind !== 'model' || !isLabelRoute(route) || services.catalog.labelsOf(route.model).size > 0;
 }
 
 /** Triton sets its content type before it looks at the method. */
@@ -188,7 +194,10 @@ async function answerOf(
   }
 }
 
-function modelAnswer(services: HttpServices, route: Extract<Route, { kind: 'model' }>): HttpAnswer {
+function modelAnswer(
+  services: HttpServices,
+  route: Extract<Route, { kind: 'model' }>,
+): HttpAnswer | Promise<HttpAnswer> {
   if (route.action === 'metadata') return endpoints.modelMetadata(services, route);
   if (route.action === 'config') return endpoints.modelConfig(services, route);
   if (route.action === 'stats') return endpoints.modelStatistics(services, route);

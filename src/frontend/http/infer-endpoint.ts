@@ -3,7 +3,6 @@
 import { deflate, gzip } from 'node:zlib';
 import type { InferCall } from '../../core/infer.ts';
 import type { ServedModel } from '../../core/model/served-model.ts';
-import { LATEST_VERSION } from '../../core/repository/catalog.ts';
 import { inferShared } from '../../core/shm/infer-shared.ts';
 import { JSON_INLINE_BYTES_MAX } from '../../domain/limits.ts';
 import type { RequestRanges } from '../../domain/memory-range.ts';
@@ -19,6 +18,7 @@ import {
 import { parseHeaderLength } from '../../wire/v2-json/header-length.ts';
 import type { InferRequestDecoder } from '../../wire/v2-json/infer-request-decoder.ts';
 import { SingleResponse } from '../single-response.ts';
+import { pickHeaders } from '../wanted-headers.ts';
 import { chooseEncoding } from './accept-encoding.ts';
 import { BINARY_TYPE, errorAnswer, type HttpAnswer, JSON_TYPE, statusAnswer, TEXT_TYPE } from './answer.ts';
 import type { Body } from './body-reader.ts';
@@ -29,7 +29,7 @@ import { respondTraced, startHttpTrace } from './http-trace.ts';
 import { isLargeJsonAnswer, type JsonThread } from './json-thread.ts';
 import { headerOf } from './request-head.ts';
 import type { HttpServices } from './services.ts';
-import { parseVersion } from './version.ts';
+import { versionOf } from './version.ts';
 
 export interface InferContext {
   readonly services: HttpServices;
@@ -53,9 +53,9 @@ export function beginInfer(
   route: { model: string; version: string },
 ): ReturnType<HttpHandler['begin']> {
   try {
-    const version = route.version === '' ? LATEST_VERSION : parseVersion(route.version);
-    const walk: Walk = { context, exchange, target: { model: route.model, version }, trace: undefined };
     const { services } = context;
+    const version = versionOf(services.catalog, route);
+    const walk: Walk = { context, exchange, target: { model: route.model, version }, trace: undefined };
     const headMs = services.trace.isOn ? performance.now() : 0;
     requireUnary(services.catalog.find(route.model, version));
     const isZipped = isCompressed(headerOf(exchange.head, 'content-encoding'));
@@ -142,11 +142,13 @@ function submit(walk: Walk, model: ServedModel, decoded: DecodedInferRequest): v
       ? request
       : { ...request, parameters: forwardHeaders(exchange.head.rawHeaders, pattern, request.parameters) };
   const sink = new UnarySink(walk, model, decoded);
+  const wanted = model.wantedHeaders;
   const call: InferCall = {
     request: forwarded,
     sink,
     cancellation: exchange.cancellation,
     trace: walk.trace,
+    headers: wanted === undefined ? undefined : pickHeaders(wanted, (name) => headerOf(exchange.head, name)),
   };
   if (decoded.ranges === undefined) services.infer(walk.target, call);
   else submitShared(walk, call, decoded.ranges);

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findRoute, type Route } from './router.ts';
+import { findRoute, isLabelRoute, type Route } from './router.ts';
 
 const model = (action: string, name = 'm', version = ''): Route =>
   ({ kind: 'model', action, model: name, version }) as Route;
@@ -21,6 +21,8 @@ const ROUTES: readonly [target: string, route: Route][] = [
   ['/v2/models/m/stats', model('stats')],
   ['/v2/models/m/versions/3', model('metadata', 'm', '3')],
   ['/v2/models/m/versions/03/infer', model('infer', 'm', '03')],
+  ['/v2/models/m/versions/stable', model('metadata', 'm', 'stable')],
+  ['/v2/models/m/versions/v1.2-b/infer', model('infer', 'm', 'v1.2-b')],
   ['/v2/models/stats/infer', model('infer', 'stats')],
   ['/v2/models/versions/versions/1', model('metadata', 'versions', '1')],
   ['/v2/models/a%2Fb/infer', model('infer', 'a%2Fb')],
@@ -66,7 +68,9 @@ const NOWHERE = [
   '/v2/models/m/',
   '/v2/models/m/versions',
   '/v2/models/m/versions/',
-  '/v2/models/m/versions/x',
+  '/v2/models/m/versions/+1',
+  '/v2/models/m/versions/1a',
+  '/v2/models/m/versions/a%20b',
   '/v2/models/m/versions/-1/infer',
   '/v2/models/m/infer/more',
   '/v2/models/a/b/infer',
@@ -83,4 +87,12 @@ test('remembering routes is bounded and forgets nothing that matters', () => {
   for (let i = 0; i < 5_000; i++) assert.deepEqual(findRoute(`/v2/models/m${i}`), model('metadata', `m${i}`));
   const long = 'x'.repeat(1_000);
   assert.deepEqual(findRoute(`/v2/models/${long}`), model('metadata', long));
+});
+
+test('a label is told from a number', () => {
+  const isLabel = (target: string) => isLabelRoute(findRoute(target)!);
+  assert.equal(isLabel('/v2/models/m/versions/stable/infer'), true);
+  assert.equal(isLabel('/v2/models/m/versions/3/infer'), false);
+  assert.equal(isLabel('/v2/models/m/infer'), false);
+  assert.equal(isLabel('/v2'), false);
 });

@@ -19,7 +19,7 @@ export type Route =
       readonly kind: 'model';
       readonly action: ModelAction;
       readonly model: string;
-      /** Digits, or empty when the target names none. */
+      /** Digits, a label, or empty when the target names none. */
       readonly version: string;
     }
   | { readonly kind: 'all-stats' }
@@ -45,7 +45,7 @@ export type Route =
     };
 
 const MODEL =
-  /^\/v2\/models\/([^/]+)(?:\/versions\/([0-9]+))?(?:\/(infer|generate|generate_stream|ready|config|stats|trace\/setting))?$/;
+  /^\/v2\/models\/([^/]+)(?:\/versions\/([0-9]+|[A-Za-z_][A-Za-z0-9_.-]*))?(?:\/(infer|generate|generate_stream|ready|config|stats|trace\/setting))?$/;
 const REPOSITORY = /^\/v2\/repository(?:\/([^/]+))?\/(index|models\/([^/]+)\/(load|unload))$/;
 const SHARED_MEMORY = /^\/v2\/(system|cuda)sharedmemory(?:\/region\/([^/]+))?\/(status|register|unregister)$/;
 
@@ -104,6 +104,11 @@ function matchModel(path: string): Route | undefined {
     return version === '' ? { kind: 'trace', model } : undefined;
   }
   return { kind: 'model', action: action as ModelAction, model, version };
+}
+
+/** A label in the path of a model that has none is a path that does not exist, as in Triton. */
+export function isLabelRoute(route: Route): boolean {
+  return route.kind === 'model' && route.version !== '' && !/^[0-9]/.test(route.version);
 }
 
 function matchRepository(path: string): Route | undefined {

@@ -166,3 +166,16 @@ test('a completed config is the recorded document, byte for byte', () => {
   assert.equal(modelConfigToJson(config), RECORDED);
   assert.deepEqual(modelConfigFromJson(RECORDED), config);
 });
+
+test('our own fields are printed when they are set, and read back', () => {
+  const text = `
+    platform: "router"
+    router { target { model: "a" version: "stable" weight: 9 } sticky { header: "x-user" } }
+    version_labels { key: "stable" value: 3 }`;
+  const config = parseModelConfig(text);
+  const json = modelConfigToJson(config);
+  assert.ok(json.includes('"sticky":{"header":"x-user"},"force_header":""'), json);
+  assert.ok(json.endsWith(',"version_labels":{"stable":3}}'), json);
+  assert.ok(json.includes('"target":[{"name":"","model":"a","version":"stable","weight":9}]'), json);
+  assert.deepEqual(modelConfigFromJson(json), config);
+});

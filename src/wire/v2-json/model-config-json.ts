@@ -20,8 +20,12 @@ const TEXTUAL_INTEGERS: ReadonlySet<string> = new Set([
   'ModelSequenceBatching.InitialState.dims',
 ]);
 
-/** Fields younger than the protocol we copy: printed only when set, so that today's documents stay the same. */
-const PRINTED_WHEN_SET: ReadonlySet<string> = new Set(['ModelEnsembling.max_inflight_requests']);
+/** Fields younger than the protocol we copy, and our own: printed only when set, so that its documents stay the same. */
+const PRINTED_WHEN_SET: ReadonlySet<string> = new Set([
+  'ModelEnsembling.max_inflight_requests',
+  'ModelConfig.version_labels',
+  'ModelRouter.Target.rolled_back',
+]);
 
 function messageText(messageName: string, message: MessageValue): string {
   const members: string[] = [];
@@ -30,12 +34,16 @@ function messageText(messageName: string, message: MessageValue): string {
   for (const field of messageSchemaOf(messageName).fields) {
     const value = message[field.name];
     const path = `${messageName}.${field.name}`;
-    if (value === undefined || (value === 0 && PRINTED_WHEN_SET.has(path))) continue;
+    if (value === undefined || (PRINTED_WHEN_SET.has(path) && isUnset(value))) continue;
     const isLate = field.oneof !== undefined && field.type !== 'message';
     const text = fieldText(field, value, TEXTUAL_INTEGERS.has(path));
     (isLate ? late : members).push(`"${field.name}":${text}`);
   }
   return `{${[...members, ...late].join(',')}}`;
+}
+
+function isUnset(value: FieldValue): boolean {
+  return value === 0 || value === '' || (typeof value === 'object' && Object.keys(value).length === 0);
 }
 
 function fieldText(field: FieldSchema, value: FieldValue, isTextual: boolean): string {

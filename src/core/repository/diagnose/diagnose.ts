@@ -3,6 +3,7 @@
 
 import type { StatusError } from '../../../domain/status.ts';
 import { PbtxtError } from '../../../wire/pbtxt/pbtxt-error.ts';
+import { ENSEMBLE_RULES } from './explain-ensemble.ts';
 import { FILE_RULES } from './explain-files.ts';
 import { explainParseError } from './explain-parse.ts';
 import { SETTING_RULES } from './explain-settings.ts';
@@ -10,7 +11,7 @@ import { TENSOR_RULES } from './explain-tensors.ts';
 import { configPath, type Explanation, type ModelFacts } from './explanation.ts';
 
 /** The more particular tables come first. */
-const RULES = [...TENSOR_RULES, ...FILE_RULES, ...SETTING_RULES];
+const RULES = [...ENSEMBLE_RULES, ...TENSOR_RULES, ...FILE_RULES, ...SETTING_RULES];
 
 export function diagnose(error: StatusError, facts: ModelFacts): Explanation {
   if (error instanceof PbtxtError) return explainParseError(error, facts);

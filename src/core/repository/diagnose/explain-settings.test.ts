@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { internal, invalidArgument, type StatusError, unsupported } from '../../../domain/status.ts';
+import { internal, invalidArgument, type StatusError } from '../../../domain/status.ts';
 import { parseModelConfig } from '../../../wire/pbtxt/parse-model-config.ts';
 import { completeBackend } from '../complete-backend.ts';
 import { normalizeConfig, normalizeInstanceGroups } from '../normalize-config.ts';
@@ -76,14 +76,6 @@ describe('a config that breaks a rule', () => {
 });
 
 describe('schedulers and warm-up', () => {
-  test('what is not served yet', () => {
-    const sequence = unsupported("model 'm' uses sequence_batching, which this version does not serve yet");
-    assert.match(read(sequence, factsOf('')), /sequence batching is not served/);
-    const ensemble = unsupported("model 'm' is an ensemble, which this version does not serve yet");
-    const config = 'ensemble_scheduling { step { model_name: "a" } step { model_name: "b" } }';
-    assert.match(read(ensemble, factsOf(config)), /one by one: a, b/);
-  });
-
   test('an ensemble that does not fit together', () => {
     const error = invalidArgument("ensemble input 'X' for ensemble m' is not used");
     assert.match(read(error, factsOf('')), /do not fit together/);

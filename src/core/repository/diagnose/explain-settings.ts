@@ -103,25 +103,6 @@ export const SETTING_RULES: readonly Rule[] = [
     }),
   },
   {
-    pattern: /uses sequence_batching, which this version does not serve yet/,
-    explain: (_match, facts) => ({
-      what: 'sequence batching is not served by this version yet',
-      why: 'requests of one sequence must meet the same instance, and that scheduler is still missing',
-      fix: [
-        'keep this model on Triton for now;',
-        `if it needs no state between requests, remove sequence_batching from ${configPath(facts)}`,
-      ],
-    }),
-  },
-  {
-    pattern: /is an ensemble, which this version does not serve yet/,
-    explain: (_match, facts) => ({
-      what: 'ensembles are not served by this version yet',
-      why: `its steps can be called one by one: ${stepsOf(facts)}`,
-      fix: ['call the steps from the client, or keep this model on Triton for now'],
-    }),
-  },
-  {
     pattern: /[Ee]nsemble/,
     explain: (_match, facts) => ({
       what: 'the steps of the ensemble do not fit together',
@@ -195,9 +176,4 @@ function explainPreferred(facts: ModelFacts): Explanation {
       ...(largest > max ? [`or raise it:  max_batch_size: ${largest}`] : []),
     ],
   };
-}
-
-function stepsOf(facts: ModelFacts): string {
-  const steps = facts.config?.ensemble_scheduling?.step ?? [];
-  return steps.map((step) => step.model_name).join(', ') || 'none are listed';
 }

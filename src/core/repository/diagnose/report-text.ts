@@ -52,6 +52,12 @@ function summaryOf({ served, servedVersions, versionCount }: ModelReport): strin
       ? plural(versionCount, 'version')
       : `version ${servedVersions.join(', ')} of ${versionCount}`;
   const batches = config.max_batch_size > 0 ? `batches up to ${config.max_batch_size}` : 'no batching';
+  if (config.ensemble_scheduling !== undefined) {
+    return [versions, 'ensemble', batches, plural(config.ensemble_scheduling.step.length, 'step')].join(', ');
+  }
+  if (config.router !== undefined) {
+    return [versions, 'router', plural(config.router.target.length, 'target')].join(', ');
+  }
   return [versions, config.backend, batches, plural(instanceCount, 'instance')].join(', ');
 }
 
