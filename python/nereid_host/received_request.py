@@ -72,12 +72,8 @@ class ReceivedRequest(InferenceRequest):
         return self._answer.is_cancelled
 
     def set_release_flags(self, flags: int) -> None:
-        if flags not in (REQUEST_RELEASE_ALL, REQUEST_RELEASE_RESCHEDULE):
-            raise TritonModelException(
-                "Invalid release flags: %d. It should be TRITONSERVER_REQUEST_RELEASE_ALL or "
-                "TRITONSERVER_REQUEST_RELEASE_RESCHEDULE." % flags
-            )
-        self._answer.is_rescheduled = flags == REQUEST_RELEASE_RESCHEDULE
+        # Other bits are taken without a word, as in Triton.
+        self._answer.is_rescheduled = bool(flags & REQUEST_RELEASE_RESCHEDULE)
 
     def exec(self, decoupled: bool = False) -> NoReturn:
         raise TritonModelException("A received request cannot be executed; make an InferenceRequest for the model to call.")
