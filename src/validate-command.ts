@@ -4,6 +4,7 @@
 import { stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import { BACKEND_NAMES } from './backends/index.ts';
+import type { ValidateOptions } from './cli/command.ts';
 import type { OtherModels } from './core/repository/check-ensemble.ts';
 import { checkModel, type ModelCheck, type ModelReport } from './core/repository/check-model.ts';
 import { needsOf } from './core/repository/dependencies.ts';
@@ -21,10 +22,7 @@ const CONFIG_RULES = { isAutoComplete: true, modelConfigName: '' };
 const CLEAR_LINE = '\r\u001b[2K';
 
 /** 0 when every model would be served, else 1. */
-export async function validateRepository(command: {
-  directory: string;
-  isPrintConfig: boolean;
-}): Promise<number> {
+export async function validateRepository(command: ValidateOptions): Promise<number> {
   // With --print-config standard output is for the configs alone, so that it can be piped.
   const page = command.isPrintConfig ? process.stderr : process.stdout;
   // A reader such as head may leave early; the exit code still tells the result.
@@ -34,7 +32,7 @@ export async function validateRepository(command: {
     page.write(`${models}\n`);
     return 1;
   }
-  const reportOf = await createReports(models);
+  const reportOf = await createReports(models, command.backendDirectory);
   const isColoured = page.isTTY && !process.env.NO_COLOR;
   const nameWidth = Math.max(...models.map((model) => model.name.length));
   const layout = { nameWidth, paint: isColoured ? COLOURS : NO_COLOURS };
@@ -81,6 +79,7 @@ async function findModels(directory: string): Promise<ModelDirectory[] | string>
 /** Reports, each made once: ensembles ask for those of their models, also of ones that are not to be shown. */
 async function createReports(
   shown: readonly ModelDirectory[],
+  backendDirectory: string | undefined,
 ): Promise<(model: ModelDirectory) => Promise<ModelReport>> {
   const beside = await scanRepositories([...new Set(shown.map((model) => dirname(resolve(model.path))))]);
   const needs = new Map<string, readonly string[]>();
@@ -94,13 +93,16 @@ async function createReports(
     }
     return report;
   };
-  const check = createCheck({
-    needs,
-    reportOf: async (name) => {
-      const model = shown.find((one) => one.name === name) ?? beside.get(name)?.[0];
-      return model === undefined ? undefined : reportOf(model);
+  const check = createCheck(
+    {
+      needs,
+      reportOf: async (name) => {
+        const model = shown.find((one) => one.name === name) ?? beside.get(name)?.[0];
+        return model === undefined ? undefined : reportOf(model);
+      },
     },
-  });
+    backendDirectory,
+  );
   return reportOf;
 }
 
@@ -113,14 +115,15 @@ async function readNeedsOf(model: ModelDirectory): Promise<readonly string[]> {
   }
 }
 
-function createCheck(others: OtherModels): ModelCheck {
+function createCheck(others: OtherModels, backendDirectory: string | undefined): ModelCheck {
+  const settings = backendDirectory === undefined ? {} : { 'backend-directory': backendDirectory };
   return {
     others,
     isAutoComplete: true,
     gpuIds: findGpus(),
     coreCount: usableCoreCount(),
     backends: BACKEND_NAMES,
-    backendConfigOf: () => ({}),
+    backendConfigOf: () => settings,
     hostCommandOf,
   };
 }

@@ -19,10 +19,8 @@ RESPONSE_COMPLETE_FINAL = 1
 DROPPED = "The model let go of the request without a final response."
 
 
-class AnswerKey(NamedTuple):
-    batch_id: int
-    # Position in the batch.
-    request: int
+# Batch id, and position in the batch.
+AnswerKey = Tuple[int, int]
 
 
 class AnswerLink(NamedTuple):

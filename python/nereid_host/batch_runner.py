@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from nereid_host.answer import Answer, AnswerKey, AnswerLink
 from nereid_host.exception_text import text_of
-from nereid_host.execute_frame import SentRequest, decode_execute_frame, input_table
+from nereid_host.execute_frame import ExecuteDecoder, SentRequest, input_table
 from nereid_host.frames import Frame
 from nereid_host.model import PythonModel
 from nereid_host.parents import working_for
@@ -59,7 +59,7 @@ class BatchRunner:
         self._slots = slots
         # Adapters of frameworks say which request failed and how; a model in Python returns responses.
         self._returned_types = (InferenceResponse,) if isinstance(model, PythonModel) else (InferenceResponse, StatusError)
-        self._inputs = input_table(config)
+        self._decoder = ExecuteDecoder(input_table(config))
         batching = config.get("sequence_batching") or {}
         self._is_iterative = bool(batching.get("iterative_sequence"))
         self._states: Optional[SequenceStates] = None
@@ -84,19 +84,19 @@ class BatchRunner:
         self._coroutines: Any = None
 
     def accept(self, frame: Frame) -> OpenBatch:
-        batch = decode_execute_frame(frame, self._inputs)
+        batch = self._decoder.decode(frame)
         answers: List[Answer] = []
         for position, request in enumerate(batch.requests):
             indexes = self._link.output_indexes
             if request.requested_outputs:
                 indexes = {self._output_names[index]: index for index in request.requested_outputs}
-            answers.append(Answer(AnswerKey(batch.id, position), self._link, indexes))
+            answers.append(Answer((batch.id, position), self._link, indexes))
         self._running[batch.id] = answers
         return OpenBatch(batch.id, batch.slot, batch.requests, answers)
 
     def _find(self, batch_id: int, request: int) -> Optional[Answer]:
         running = self._running.get(batch_id)
-        return self._open.get(AnswerKey(batch_id, request)) if running is None else running[request]
+        return self._open.get((batch_id, request)) if running is None else running[request]
 
     def cancel(self, batch_id: int, request: int) -> None:
         answer = self._find(batch_id, request)
@@ -244,7 +244,8 @@ class BatchRunner:
         return message
 
     def _send_part(self, key: AnswerKey, is_final: bool, result: Result) -> None:
-        self._send(encode_part_frame(key.batch_id, key.request, is_final, result))
+        batch_id, request = key
+        self._send(encode_part_frame(batch_id, request, is_final, result))
 
     def _note_dropped(self, key: AnswerKey, result: Result) -> None:
         self._later(lambda: self._send_part(key, True, result))

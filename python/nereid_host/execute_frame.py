@@ -12,7 +12,6 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 from nereid_host.frames import Frame
 from nereid_host.tensor import DATATYPE_NUMBERS, Tensor
 
-_TWO_U32 = struct.Struct("<II")
 _U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")
 _INDEX_AND_RANK = struct.Struct("<HB")
@@ -28,6 +27,10 @@ _FLAG_TYPES = (
     ("fp32_false_true", "TYPE_FP32"),
     ("bool_false_true", "TYPE_BOOL"),
 )
+
+# Headers that are remembered: at most so many, of at most so many bytes.
+KNOWN_MAX = 256
+KNOWN_BYTES_MAX = 2048
 
 # Name and DataType number by the index that the frame gives.
 InputTable = Sequence[Tuple[str, int]]
@@ -68,40 +71,76 @@ def control_type(control: Dict[str, Any]) -> str:
     return control["data_type"]
 
 
-def decode_execute_frame(frame: Frame, inputs: InputTable) -> SentBatch:
-    """Of one piece, because it runs for every request: a call in Python costs more than most of its steps."""
-    header = frame.header
-    payload = frame.payload
-    batch_id, count = _TWO_U32.unpack_from(header, 0)
-    at = _TWO_U32.size
-    requests: List[SentRequest] = []
-    for _ in range(count):
-        (input_count,) = _U16.unpack_from(header, at)
-        at += 2
-        tensors: List[Tensor] = []
-        for _ in range(input_count):
-            index, rank = _INDEX_AND_RANK.unpack_from(header, at)
-            fields = _RANGES.get(rank) or _range_of_rank(rank)
-            values = fields.unpack_from(header, at + 3)
-            at += 3 + fields.size
-            start = values[rank]
-            data = None if payload is None else payload[start : start + values[rank + 1]]
-            name, datatype = inputs[index]
-            tensors.append(Tensor.received(name, datatype, values[:rank], data))
-        (output_count,) = _U16.unpack_from(header, at)
-        at += 2
-        requested: Tuple[int, ...] = ()
-        if output_count > 0:
+class _Layout(NamedTuple):
+    """One request as the header describes it, without its bytes."""
+
+    # Name, DataType number, shape, start and end in the payload.
+    inputs: List[Tuple[str, int, Tuple[int, ...], int, int]]
+    requested_outputs: Tuple[int, ...]
+    info: bytes
+    state_slot: int
+    state_flags: int
+
+
+class ExecuteDecoder:
+    """Reads EXECUTE frames. Those of a busy model are much alike: but for the batch id, many headers are the same bytes,
+    and are read once. In Python that is worth more than anything else that is done for a request."""
+
+    def __init__(self, inputs: InputTable) -> None:
+        self._inputs = inputs
+        self._known: Dict[bytes, List[_Layout]] = {}
+
+    def decode(self, frame: Frame) -> SentBatch:
+        header = frame.header
+        key = header[_U32.size :]
+        layouts = self._known.get(key)
+        if layouts is None:
+            layouts = self._read(header)
+            if len(key) <= KNOWN_BYTES_MAX:
+                if len(self._known) >= KNOWN_MAX:
+                    self._known.clear()
+                self._known[key] = layouts
+        payload = frame.payload
+        received = Tensor.received
+        requests: List[SentRequest] = []
+        for inputs, requested, info, state_slot, state_flags in layouts:
+            if payload is None:
+                tensors = [received(name, datatype, shape, None) for name, datatype, shape, _, _ in inputs]
+            else:
+                tensors = [
+                    received(name, datatype, shape, payload[start:end])
+                    for name, datatype, shape, start, end in inputs
+                ]
+            requests.append(SentRequest(tensors, requested, info, state_slot, state_flags))
+        return SentBatch(_U32.unpack_from(header)[0], frame.slot, requests)
+
+    def _read(self, header: bytes) -> List[_Layout]:
+        (count,) = _U32.unpack_from(header, 4)
+        at = 8
+        layouts: List[_Layout] = []
+        for _ in range(count):
+            (input_count,) = _U16.unpack_from(header, at)
+            at += 2
+            inputs: List[Tuple[str, int, Tuple[int, ...], int, int]] = []
+            for _ in range(input_count):
+                index, rank = _INDEX_AND_RANK.unpack_from(header, at)
+                fields = _RANGES.get(rank) or _range_of_rank(rank)
+                values = fields.unpack_from(header, at + 3)
+                at += 3 + fields.size
+                start, length = values[rank:]
+                inputs.append((*self._inputs[index], values[:rank], start, start + length))
+            (output_count,) = _U16.unpack_from(header, at)
+            at += 2
             requested = struct.unpack_from("<%dH" % output_count, header, at)
             at += output_count * 2
-        (info_bytes,) = _U32.unpack_from(header, at)
-        at += 4
-        info = header[at : at + info_bytes]
-        at += info_bytes
-        state_slot, state_flags = _STATE.unpack_from(header, at)
-        at += 5
-        requests.append(SentRequest(tensors, requested, info, state_slot, state_flags))
-    return SentBatch(batch_id, frame.slot, requests)
+            (info_bytes,) = _U32.unpack_from(header, at)
+            at += 4
+            info = header[at : at + info_bytes]
+            at += info_bytes
+            state_slot, state_flags = _STATE.unpack_from(header, at)
+            at += _STATE.size
+            layouts.append(_Layout(inputs, requested, info, state_slot, state_flags))
+        return layouts
 
 
 def _range_of_rank(rank: int) -> struct.Struct:

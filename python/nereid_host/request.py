@@ -179,7 +179,7 @@ class InferenceRequest:
         }
         parents = self._trace.parents or current_parents()
         if parents:
-            message["parent"] = [{"batchId": key.batch_id, "request": key.request} for key in parents]
+            message["parent"] = [{"batchId": batch_id, "request": request} for batch_id, request in parents]
         return _Call(message, payload)
 
 

@@ -29,6 +29,13 @@ test('validate takes one directory', () => {
     kind: 'validate',
     directory: 'models',
     isPrintConfig: true,
+    backendDirectory: undefined,
+  });
+  assert.deepEqual(parseCommand(['validate', '--backend-directory=/backends', 'models']), {
+    kind: 'validate',
+    directory: 'models',
+    isPrintConfig: false,
+    backendDirectory: '/backends',
   });
   assert.throws(() => parseCommand(['validate']), /needs the directory/);
   assert.throws(() => parseCommand(['validate', 'a', 'b']), /Unexpected argument: b/);

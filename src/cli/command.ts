@@ -8,9 +8,18 @@ import { UsageError } from './usage-error.ts';
 
 export type Command =
   | { readonly kind: 'serve'; readonly options: ServerOptions }
-  | { readonly kind: 'validate'; readonly directory: string; readonly isPrintConfig: boolean }
+  | ({ readonly kind: 'validate' } & ValidateOptions)
   | { readonly kind: 'help' }
   | { readonly kind: 'version' };
+
+export interface ValidateOptions {
+  readonly directory: string;
+  readonly isPrintConfig: boolean;
+  /** Where Python-based backends are, as the server's flag of this name says. */
+  readonly backendDirectory: string | undefined;
+}
+
+const BACKEND_DIRECTORY = '--backend-directory=';
 
 const COMMANDS = ['serve', 'validate', 'help'] as const;
 
@@ -36,8 +45,11 @@ export function parseCommand(argv: readonly string[]): Command {
 function parseValidate(rest: readonly string[]): Command {
   let directory: string | undefined;
   let isPrintConfig = false;
+  let backendDirectory: string | undefined;
   for (const argument of rest) {
     if (argument === '--print-config') isPrintConfig = true;
+    else if (argument.startsWith(BACKEND_DIRECTORY))
+      backendDirectory = argument.slice(BACKEND_DIRECTORY.length);
     else if (argument.startsWith('-') || directory !== undefined) {
       throw new UsageError(`Unexpected argument: ${argument}`);
     } else directory = argument;
@@ -45,7 +57,7 @@ function parseValidate(rest: readonly string[]): Command {
   if (directory === undefined) {
     throw new UsageError('validate needs the directory of a model repository: nereid validate <directory>');
   }
-  return { kind: 'validate', directory, isPrintConfig };
+  return { kind: 'validate', directory, isPrintConfig, backendDirectory };
 }
 
 function unknownCommand(word: string): UsageError {

@@ -8,7 +8,7 @@ const LINE_WIDTH_MAX = 100;
 const INDENT = ' '.repeat(8);
 
 const HEAD = `Usage: nereid [serve] --model-repository=<directory> [options]
-       nereid validate <directory> [--print-config]
+       nereid validate <directory> [--print-config] [--backend-directory=<directory>]
        nereid help
        nereid --version
 

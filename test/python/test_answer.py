@@ -7,11 +7,11 @@ import unittest
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
-from nereid_host.answer import DROPPED, Answer, AnswerKey, AnswerLink
+from nereid_host.answer import DROPPED, Answer, AnswerLink
 from nereid_host.received_request import ReceivedRequest
 from nereid_host.response_frame import BY_SENDER
 
-KEY = AnswerKey(4, 2)
+KEY = (4, 2)
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
 
 

@@ -7,7 +7,6 @@ import unittest
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
-from nereid_host.answer import AnswerKey
 from nereid_host.calls import Calls
 from nereid_host.frames import Frame
 from nereid_host.parents import working_for
@@ -77,7 +76,7 @@ class CallsTest(unittest.TestCase):
             pb_utils.Tensor("B", np.array([b"x"], np.object_)),
             pb_utils.Tensor("C", np.zeros((0, 2), np.float64)),
         ]
-        with working_for((AnswerKey(4, 1), AnswerKey(4, 2))):
+        with working_for(((4, 1), (4, 2))):
             response = request(inputs=inputs, parameters={"a": True, "b": -1}, correlation_id=2**60).exec()
         self.assertEqual(response.output_tensors()[0].as_numpy().tolist(), [[1, 2]])
         self.assertEqual(response.parameters(), "{}")
@@ -212,7 +211,7 @@ class CallsTest(unittest.TestCase):
         async def call():
             await request().async_exec()
 
-        with working_for((AnswerKey(1, 0),)):
+        with working_for(((1, 0),)):
             asyncio.run(call())
             thread = threading.Thread(target=request().exec)
             thread.start()

@@ -5,7 +5,7 @@ import threading
 import unittest
 
 import numpy as np
-from nereid_host.execute_frame import decode_execute_frame
+from nereid_host.execute_frame import KNOWN_MAX, ExecuteDecoder
 from nereid_host.frames import FrameReader, FrameWriter
 from nereid_host.protocol import FRAME_EXECUTE, FRAME_LOG, align_up, encode_control_frame, encode_head
 from nereid_host.response_frame import ExecuteTimes, Result, encode_part_frame, encode_response_frame
@@ -62,7 +62,7 @@ class FramesTest(unittest.TestCase):
         header = struct.pack("<II", 7, 2) + first + second
         payload = np.arange(72, dtype=np.uint8)
         self.writer.send([encode_head(FRAME_EXECUTE, header, 72), payload, bytes(56)])
-        batch = decode_execute_frame(self.reader.read(), [("A", 2), ("B", 6)])
+        batch = ExecuteDecoder([("A", 2), ("B", 6)]).decode(self.reader.read())
         self.assertEqual((batch.id, batch.slot), (7, 0))
         request = batch.requests[0]
         self.assertEqual([(tensor.name(), tensor.shape()) for tensor in request.inputs], [("B", [1, 2]), ("A", [])])
@@ -71,6 +71,28 @@ class FramesTest(unittest.TestCase):
         self.assertEqual(data, [bytes(range(64, 72)), bytes(range(4))])
         self.assertEqual(request[1:], ((3, 0), b"{}", 0, 0))
         self.assertEqual(batch.requests[1], ([], (), b"", 5, 3))
+
+    def test_headers_that_come_again_are_read_once_and_those_that_do_not_are_forgotten(self):
+        decoder = ExecuteDecoder([("A", 2)])
+
+        def send(batch_id, info, data):
+            sent = struct.pack("<HHBQQQ", 1, 0, 1, 4, 0, 4) + struct.pack("<HI", 0, len(info)) + info + bytes(5)
+            header = struct.pack("<II", batch_id, 1) + sent
+            self.writer.send([encode_head(FRAME_EXECUTE, header, 4), data, bytes(60)])
+            batch = decoder.decode(self.reader.read())
+            (request,) = batch.requests
+            return batch.id, request.info, bytes(request.inputs[0].to_bytes()), request.inputs
+
+        first = send(1, b"{}", b"abcd")
+        second = send(2, b"{}", b"wxyz")
+        self.assertEqual(first[:3], (1, b"{}", b"abcd"))
+        self.assertEqual(second[:3], (2, b"{}", b"wxyz"))
+        # A model may change the list of one request.
+        self.assertIsNot(first[3], second[3])
+        for number in range(3 * KNOWN_MAX):
+            info = b'{"id":"%d"}' % number
+            self.assertEqual(send(number, info, b"abcd")[:2], (number, info))
+        self.assertLessEqual(len(decoder._known), KNOWN_MAX)
 
 
 class ResponseTest(unittest.TestCase):

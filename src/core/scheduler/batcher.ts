@@ -10,6 +10,7 @@ import type { CancelTimer, Clock } from '../../lib/clock.ts';
 import { Dispatched } from './dispatched.ts';
 import type { Entry, EntryOwner, InstancePort } from './entry.ts';
 import { formBatch } from './form-batch.ts';
+import { hopelessError } from './hopeless-error.ts';
 import { RequestQueue } from './request-queue.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { SchedulerPolicy } from './scheduler-policy.ts';
@@ -79,7 +80,8 @@ export class Batcher implements Scheduler {
         `${requestPrefix(entry)}Server is stopping, scheduler for model has stopped accepting new inference requests`,
       );
     }
-    if (this.#isHopeless()) throw this.#hopelessError();
+    const hopeless = hopelessError(this.#instances);
+    if (hopeless !== undefined) throw hopeless;
     entry.level = this.#policy.levelOf(entry.request.priority);
     this.#makeRoom(entry);
     this.#dispatched.accept(entry);
@@ -130,18 +132,9 @@ export class Batcher implements Scheduler {
 
   /** An instance became ready, or went away for good. */
   onInstanceChange(): void {
-    if (this.#isHopeless()) this.#failWaiting(this.#hopelessError());
+    const hopeless = hopelessError(this.#instances);
+    if (hopeless !== undefined) this.#failWaiting(hopeless);
     this.#pumpSoon();
-  }
-
-  /** No instance runs and none could be restarted for a while. */
-  #isHopeless(): boolean {
-    return this.#instances.every((instance) => instance.state === 'failed');
-  }
-
-  #hopelessError(): StatusError {
-    const reason = this.#instances[0]?.lastError?.message ?? 'the model has no instance';
-    return unavailable(`no instance of the model is running: ${reason}`);
   }
 
   /** Refuses new requests; resolves when every accepted one has been answered. */

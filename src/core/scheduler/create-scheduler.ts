@@ -5,10 +5,11 @@ import type { Clock } from '../../lib/clock.ts';
 import { Batcher } from './batcher.ts';
 import type { EntryOwner, InstancePort } from './entry.ts';
 import type { Scheduler } from './scheduler.ts';
-import { toSchedulerPolicy } from './scheduler-policy.ts';
+import { queueBytesMaxOf, toSchedulerPolicy } from './scheduler-policy.ts';
 import { SequenceBatcher } from './sequence/sequence-batcher.ts';
 import { toSequencePolicy } from './sequence/sequence-policy.ts';
 import { createSequenceRequests } from './sequence/sequence-requests.ts';
+import { sequenceBounds } from './sequence/waiting-requests.ts';
 
 export interface CreateSchedulerOptions {
   readonly config: ModelConfig;
@@ -32,5 +33,6 @@ export function createScheduler(options: CreateSchedulerOptions): Scheduler {
     policy: toSequencePolicy(config),
     requests: createSequenceRequests(config),
     delayedBacklogCount,
+    bounds: sequenceBounds(queueBytesMaxOf(config)),
   });
 }

@@ -1,5 +1,5 @@
 // When no instance of a model runs and none could be restarted for a while, nobody needs to wait: this is the error that
-// requests get then. Asked by the sequence batcher.
+// requests get then. Asked by both schedulers.
 
 import { type StatusError, unavailable } from '../../domain/status.ts';
 import type { InstancePort } from './entry.ts';

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { QUEUE_BYTES_MAX } from '../../../domain/limits.ts';
 import { SEQUENCE_END, SEQUENCE_START } from '../../../domain/request.ts';
 import { StatusError } from '../../../domain/status.ts';
 import type { SentRequest } from '../../../instance/execute-frame.ts';
@@ -14,7 +15,7 @@ import { makeEntry, makeRequest } from '../test-entry.ts';
 import { SequenceBatcher } from './sequence-batcher.ts';
 import { toSequencePolicy } from './sequence-policy.ts';
 import { createSequenceRequests } from './sequence-requests.ts';
-import type { SequenceBounds } from './waiting-requests.ts';
+import { type SequenceBounds, sequenceBounds } from './waiting-requests.ts';
 
 const OUTPUTS: ReceivedResult = { outputs: [], parameters: undefined };
 const LOST = new StatusError('UNAVAILABLE', 'the host was killed');
@@ -84,7 +85,7 @@ class World {
       defer: (fn) => this.#deferred.push(fn),
       delayedStartCount: options.delayedStartCount ?? 0,
       delayedBacklogCount: options.delayedBacklogCount ?? 0,
-      ...(options.bounds === undefined ? {} : { bounds: options.bounds }),
+      bounds: options.bounds ?? sequenceBounds(QUEUE_BYTES_MAX),
     });
   }
 

@@ -36,8 +36,7 @@ export interface SequenceBatcherOptions {
   readonly delayedStartCount: number;
   /** TRITONSERVER_BACKLOG_DELAY_SCHEDULER: nor until this many wait in the backlog. */
   readonly delayedBacklogCount: number;
-  /** Those of limits.ts unless a test has its own. */
-  readonly bounds?: SequenceBounds;
+  readonly bounds: SequenceBounds;
 }
 
 const CANCELLED = new StatusError('CANCELLED', '');

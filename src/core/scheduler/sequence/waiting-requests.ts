@@ -1,7 +1,7 @@
 // How many requests of a model no instance has yet, in number and in bytes, and the bounds of it. Past them requests are
 // refused rather than memory exhausted.
 
-import { QUEUE_BYTES_MAX, QUEUE_REQUESTS_MAX, SEQUENCES_WAITING_MAX } from '../../../domain/limits.ts';
+import { QUEUE_REQUESTS_MAX, SEQUENCES_WAITING_MAX } from '../../../domain/limits.ts';
 import { unavailable } from '../../../domain/status.ts';
 import type { Entry } from '../entry.ts';
 
@@ -12,18 +12,17 @@ export interface SequenceBounds {
   readonly backlogMax: number;
 }
 
-const BOUNDS: SequenceBounds = {
-  requestsMax: QUEUE_REQUESTS_MAX,
-  bytesMax: QUEUE_BYTES_MAX,
-  backlogMax: SEQUENCES_WAITING_MAX,
-};
+/** `bytesMax` is the config's; the others are the same for all models. */
+export function sequenceBounds(bytesMax: number): SequenceBounds {
+  return { requestsMax: QUEUE_REQUESTS_MAX, bytesMax, backlogMax: SEQUENCES_WAITING_MAX };
+}
 
 export class WaitingRequests {
   readonly #bounds: SequenceBounds;
   #count = 0;
   #bytes = 0;
 
-  constructor(bounds: SequenceBounds = BOUNDS) {
+  constructor(bounds: SequenceBounds) {
     this.#bounds = bounds;
   }
 
