@@ -144,9 +144,9 @@ export function checkInstance(
 
 export function checkControls(request: SentRequest, entry: Entry | undefined): void {
   const bytesOf = (index: number) => request.inputs.find((input) => input.index === index)!.data[0]!;
-  const flags = entry?.sequence!.flags ?? 0;
+  const flags = entry?.sequence?.flags ?? 0;
   assert.equal(bytesOf(START_INDEX).readInt32LE(), flags & SEQUENCE_START ? 1 : 0, '4: START');
   assert.equal(bytesOf(END_INDEX).readUInt8(), flags & SEQUENCE_END ? 1 : 0, '4: END');
   assert.equal(bytesOf(READY_INDEX).readFloatLE(), entry === undefined ? 0 : 1, '4: READY');
-  assert.equal(bytesOf(CORRID_INDEX).readBigUInt64LE(), entry?.sequence!.sequence.id ?? 0n, '4: CORRID');
+  assert.equal(bytesOf(CORRID_INDEX).readBigUInt64LE(), entry?.sequence?.sequence.id ?? 0n, '4: CORRID');
 }

@@ -307,7 +307,7 @@ export class SequenceInvariants {
       if (booked.sequence.slot?.lane.instance === instance) booked.isEnded = true;
     }
     for (const [place, booked] of this.#occupants) {
-      if (booked.last?.entry.sequence!.slot?.lane.instance === instance) this.#occupants.delete(place);
+      if (booked.last?.entry.sequence?.slot?.lane.instance === instance) this.#occupants.delete(place);
     }
     for (const [batchId, batch] of this.#batches)
       if (batch.instance === instance) this.#batches.delete(batchId);

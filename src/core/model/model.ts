@@ -139,7 +139,9 @@ export class Model implements ServedModel, EntryOwner {
       sink,
       trace,
       ancestors: call.ancestors,
-      sent: this.#isRequestInfoWanted ? { ...valid.sent, info: encodeRequestInfo(request, trace?.traceparent()) } : valid.sent,
+      sent: this.#isRequestInfoWanted
+        ? { ...valid.sent, info: encodeRequestInfo(request, trace?.traceparent()) }
+        : valid.sent,
       batchSize: valid.batchSize,
       batchKey: valid.batchKey,
       byteLength: valid.byteLength,
