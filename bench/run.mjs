@@ -46,7 +46,7 @@ async function main() {
   process.stdout.write(`\n${renderTable(points).join('\n')}\n`);
   if (options.writesLedger) {
     writeLedger(describeRun({ options, environment, points }));
-    say('wrote bench/ledger.jsonl, bench/LEDGER.md and bench/ledger.svg');
+    say('wrote bench/ledger.jsonl, bench/LEDGER.md and the picture of this set');
   }
   // Kept when something fails: the servers' logs are in it.
   rmSync(bench.workFolder, { recursive: true, force: true });
