@@ -59,6 +59,8 @@ function cleanText(text: string, repository: string): string {
         '',
       )
       .replaceAll(/ at 0x[0-9a-f]+/g, ' at ADDRESS')
+      // Triton reads memory that is gone here, and says another number each time.
+      .replaceAll(/DLDevice type -?\d+/g, 'DLDevice type N')
       // Of a traceback's line the file's name and the function; paths and lines differ between interpreters.
       .replace(/^( {2})\S*?([^/\s]+)\(\d+\): /gm, '$1$2(N): ')
       // A log line: the letter of its level, then the file that said it.
