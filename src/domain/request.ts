@@ -29,6 +29,19 @@ export interface InferRequest {
   readonly isRaw: boolean;
 }
 
+/** A request that says nothing; what is made in the server starts from it. */
+export const EMPTY_REQUEST: InferRequest = {
+  id: '',
+  inputs: [],
+  requestedOutputs: [],
+  parameters: undefined,
+  correlationId: 0n,
+  sequenceFlags: 0,
+  priority: 0,
+  timeoutUs: 0,
+  isRaw: false,
+};
+
 export interface InferResponse {
   readonly modelName: string;
   readonly modelVersion: number;

@@ -8,8 +8,10 @@ import { StatusError } from '../../src/domain/status.ts';
 import { type Clock, SimulatedClock } from '../../src/lib/clock.ts';
 import { createPrng, type Prng } from '../../src/lib/prng.ts';
 import { BatcherInvariants } from './batcher-invariants.ts';
+import { countTimers } from './count-timers.ts';
 import { type RandomPolicy, randomPolicy } from './random-policy.ts';
 import { type InstanceWorld, SimulatedInstance } from './simulated-instance.ts';
+import { underSeed } from './under-seed.ts';
 
 export interface SimulationResult {
   readonly accepted: number;
@@ -22,27 +24,15 @@ export interface SimulationResult {
   readonly finished: number;
 }
 
-export async function simulateBatcher(seed: number, arrivals: number): Promise<SimulationResult> {
-  const simulation = new Simulation(seed);
-  // Most of the errors here are answers, and their stacks would be half of the time.
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 1;
-  try {
-    simulation.run(arrivals);
-    return await simulation.end();
-  } catch (thrown) {
-    const cause = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new Error(`seed ${seed} at ${simulation.nowMs} ms: ${cause}\n  ${simulation.policyText}`, {
-      cause: thrown,
-    });
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
+export function simulateBatcher(seed: number, arrivals: number): Promise<SimulationResult> {
+  return underSeed(seed, arrivals, new Simulation(seed));
 }
 
 class Simulation {
   readonly #prng: Prng;
   readonly #clock = new SimulatedClock();
+  /** The batcher's own, which knows how many timers the batcher has set. */
+  readonly #counted = countTimers(this.#eventClock());
   readonly #policy: RandomPolicy;
   readonly #book: BatcherInvariants;
   readonly #instances: SimulatedInstance[] = [];
@@ -53,7 +43,6 @@ class Simulation {
   readonly #keyCount: number;
   readonly #byteLengthMax: number;
   readonly #gapMsMean: number;
-  #timerCount = 0;
   #left = 0;
   #accepted = 0;
   #refused = 0;
@@ -78,7 +67,7 @@ class Simulation {
     this.#gapMsMean = (world.faults.computeMsMean / instanceCount) * prng.pick([0.1, 0.5, 0.9, 2]);
     this.#batcher = new Batcher({
       policy: this.#policy.policy,
-      clock: this.#countingClock(),
+      clock: this.#counted.clock,
       owner: {
         entryStarted: (entry) => this.#book.started(entry),
         entryRequeued: () => {},
@@ -113,8 +102,8 @@ class Simulation {
     return this.#clock.nowMs();
   }
 
-  get policyText(): string {
-    return this.#policy.text;
+  get situation(): string {
+    return `${this.nowMs} ms, ${this.#policy.text}`;
   }
 
   run(arrivals: number): void {
@@ -132,7 +121,7 @@ class Simulation {
     let isDrained = false;
     const drained = this.#batcher.drain().then(() => {
       isDrained = true;
-      this.#book.drained({ openCount: this.#batcher.openCount, timerCount: this.#timerCount });
+      this.#book.drained({ openCount: this.#batcher.openCount, timerCount: this.#counted.timerCount() });
     });
     this.#event(() => assert.throws(() => this.#batcher.enqueue(this.#createEntry()), /Server is stopping/));
     if (this.#prng.boolean(0.2)) {
@@ -168,30 +157,6 @@ class Simulation {
       nowMs: () => this.#clock.nowMs(),
       wallMs: () => this.#clock.wallMs(),
       setTimer: (delayMs, fn) => this.#clock.setTimer(delayMs, () => this.#event(fn)),
-    };
-  }
-
-  /** The batcher's own, which knows how many timers the batcher has set. */
-  #countingClock(): Clock {
-    const clock = this.#eventClock();
-    return {
-      ...clock,
-      setTimer: (delayMs, fn) => {
-        let isSet = true;
-        this.#timerCount++;
-        const clear = () => {
-          if (isSet) this.#timerCount--;
-          isSet = false;
-        };
-        const cancel = clock.setTimer(delayMs, () => {
-          clear();
-          fn();
-        });
-        return () => {
-          clear();
-          cancel();
-        };
-      },
     };
   }
 

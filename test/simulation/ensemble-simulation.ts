@@ -16,6 +16,7 @@ import { SimulatedClock } from '../../src/lib/clock.ts';
 import { createPrng } from '../../src/lib/prng.ts';
 import { type RandomEnsemble, randomEnsemble } from './random-ensemble.ts';
 import { type ModelFaults, type ModelWorld, SimulatedModel } from './simulated-model.ts';
+import { underSeed } from './under-seed.ts';
 
 export interface EnsembleResult {
   readonly events: number;
@@ -33,19 +34,8 @@ type Roots = ReadonlyMap<InferCall, number>;
 
 const LIMITS = { requestsMax: 100, bytesMax: 1_500, passesMax: 4 };
 
-export async function simulateEnsemble(seed: number, arrivals: number): Promise<EnsembleResult> {
-  const simulation = new Simulation(seed);
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 1;
-  try {
-    simulation.run(arrivals);
-    return await simulation.end();
-  } catch (thrown) {
-    const cause = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new Error(`seed ${seed}: ${cause}\n  ${JSON.stringify(simulation.graph)}`, { cause: thrown });
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
+export function simulateEnsemble(seed: number, arrivals: number): Promise<EnsembleResult> {
+  return underSeed(seed, arrivals, new Simulation(seed));
 }
 
 class Simulation {
@@ -72,8 +62,8 @@ class Simulation {
     this.#gapMsMean = this.#prng.pick([0.2, 1, 4]);
   }
 
-  get graph(): unknown {
-    return this.#ensembles.map(({ config }) => config.ensemble_scheduling);
+  get situation(): string {
+    return JSON.stringify(this.#ensembles.map(({ config }) => config.ensemble_scheduling));
   }
 
   #build({ config, models }: RandomEnsemble): Ensemble {

@@ -20,6 +20,7 @@ import { invalidArgument, StatusError } from '../../src/domain/status.ts';
 import { Cancellation } from '../../src/lib/cancellation.ts';
 import { SimulatedClock } from '../../src/lib/clock.ts';
 import { createPrng, type Prng } from '../../src/lib/prng.ts';
+import { underSeed } from './under-seed.ts';
 
 export interface RouterSimulationResult {
   accepted: number;
@@ -44,19 +45,8 @@ const SHADOW = 'shadow';
 const SHADOW_REQUESTS_MAX = 8;
 const FORCE_HEADER = 'x-nereid-target';
 
-export async function simulateRouter(seed: number, events: number): Promise<RouterSimulationResult> {
-  const simulation = new RouterSimulation(seed);
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 1;
-  try {
-    for (let i = 0; i < events; i++) simulation.step();
-    return await simulation.end();
-  } catch (thrown) {
-    const cause = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new Error(`seed ${seed} at ${simulation.nowMs} ms: ${cause}`, { cause: thrown });
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
+export function simulateRouter(seed: number, events: number): Promise<RouterSimulationResult> {
+  return underSeed(seed, events, new RouterSimulation(seed));
 }
 
 class RouterSimulation {
@@ -93,11 +83,15 @@ class RouterSimulation {
     put(this.#catalog, this.#router);
   }
 
-  get nowMs(): number {
-    return this.#clock.nowMs();
+  get situation(): string {
+    return `${this.#clock.nowMs()} ms`;
   }
 
-  step(): void {
+  run(events: number): void {
+    for (let i = 0; i < events; i++) this.#step();
+  }
+
+  #step(): void {
     const prng = this.#prng;
     const dice = prng.float();
     if (dice < 0.9) this.#send();

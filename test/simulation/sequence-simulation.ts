@@ -14,6 +14,7 @@ import { countTimers } from './count-timers.ts';
 import { SequenceInvariants } from './sequence-invariants.ts';
 import { type RandomSequenceConfig, randomSequenceConfig } from './sequence-random-config.ts';
 import { type InstanceWorld, SimulatedInstance } from './simulated-instance.ts';
+import { underSeed } from './under-seed.ts';
 
 export interface SequenceResult {
   /** Arrivals, and turns of the event loop: bursts, replies, timers, cancellations. */
@@ -30,22 +31,8 @@ export interface SequenceResult {
   readonly rescheduled: number;
 }
 
-export async function simulateSequences(seed: number, arrivals: number): Promise<SequenceResult> {
-  const simulation = new Simulation(seed);
-  // Most of the errors here are answers, and their stacks would be half of the time.
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = 1;
-  try {
-    simulation.run(arrivals);
-    return await simulation.end();
-  } catch (thrown) {
-    const cause = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new Error(`seed ${seed} at ${simulation.nowMs} ms: ${cause}\n  ${simulation.configText}`, {
-      cause: thrown,
-    });
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-  }
+export function simulateSequences(seed: number, arrivals: number): Promise<SequenceResult> {
+  return underSeed(seed, arrivals, new Simulation(seed));
 }
 
 class Simulation {
@@ -147,8 +134,8 @@ class Simulation {
     return this.#clock.nowMs();
   }
 
-  get configText(): string {
-    return this.#random.text;
+  get situation(): string {
+    return `${this.nowMs} ms, ${this.#random.text}`;
   }
 
   run(arrivals: number): void {

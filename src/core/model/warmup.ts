@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type DataType, elementBytesOf, fromConfigDataType } from '../../domain/datatype.ts';
 import type { ModelConfig, ModelWarmup, WarmupInput } from '../../domain/model-config.ts';
-import type { InferRequest } from '../../domain/request.ts';
+import { EMPTY_REQUEST } from '../../domain/request.ts';
 import { internal, invalidArgument } from '../../domain/status.ts';
 import { elementCountOf, type InputTensor } from '../../domain/tensor.ts';
 import type { SentInput, SentRequest } from '../../instance/execute-frame.ts';
@@ -13,18 +13,6 @@ import type { WarmupBatch, WarmupRun } from '../../instance/warmup-batch.ts';
 import type { ModelStats } from '../stats/model-stats.ts';
 import { idPrefix, type RequestRules, validateRequest } from '../validate.ts';
 import { createTensorTable } from './tensor-table.ts';
-
-const EMPTY_REQUEST: InferRequest = {
-  id: '',
-  inputs: [],
-  requestedOutputs: [],
-  parameters: undefined,
-  correlationId: 0n,
-  sequenceFlags: 0,
-  priority: 0,
-  timeoutUs: 0,
-  isRaw: false,
-};
 
 /** Throws INVALID_ARG when a sample is no request that the model would take. */
 export async function createWarmup(config: ModelConfig, modelDirectory: string): Promise<WarmupBatch[]> {

@@ -4,7 +4,12 @@
 import { createMessage } from '../../domain/message-value.ts';
 import type { ModelConfig, ModelRouter } from '../../domain/model-config.ts';
 import type { TensorSpec } from '../../domain/model-view.ts';
-import type { InferRequest, InferResponse, ResponseSink } from '../../domain/request.ts';
+import {
+  EMPTY_REQUEST,
+  type InferRequest,
+  type InferResponse,
+  type ResponseSink,
+} from '../../domain/request.ts';
 import { StatusError } from '../../domain/status.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { InferCall } from '../infer.ts';
@@ -153,18 +158,14 @@ export function target(name: string, weight: number, more: Partial<ModelRouter['
 }
 
 export function makeRequest(fields: Partial<InferRequest> = {}): InferRequest {
-  return {
-    id: '',
-    inputs: [{ name: 'X', datatype: 'FP32', shape: [1, 1], data: [Buffer.alloc(4)], byteLength: 4 }],
-    requestedOutputs: [],
-    parameters: undefined,
-    correlationId: 0n,
-    sequenceFlags: 0,
-    priority: 0,
-    timeoutUs: 0,
-    isRaw: false,
-    ...fields,
-  };
+  const input = {
+    name: 'X',
+    datatype: 'FP32',
+    shape: [1, 1],
+    data: [Buffer.alloc(4)],
+    byteLength: 4,
+  } as const;
+  return { ...EMPTY_REQUEST, inputs: [input], ...fields };
 }
 
 /** Counts its ends: there must be exactly one. */

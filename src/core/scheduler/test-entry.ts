@@ -1,6 +1,6 @@
 // A request on its way through a scheduler, without tensors and without a client. Used only by tests.
 
-import type { InferRequest, ResponseSink } from '../../domain/request.ts';
+import { EMPTY_REQUEST, type InferRequest, type ResponseSink } from '../../domain/request.ts';
 import type { Entry } from './entry.ts';
 
 const NO_SINK: ResponseSink = {
@@ -11,18 +11,7 @@ const NO_SINK: ResponseSink = {
 };
 
 export function makeRequest(fields: Partial<InferRequest> = {}): InferRequest {
-  return {
-    id: '',
-    inputs: [],
-    requestedOutputs: [],
-    parameters: undefined,
-    correlationId: 0n,
-    sequenceFlags: 0,
-    priority: 0,
-    timeoutUs: 0,
-    isRaw: false,
-    ...fields,
-  };
+  return { ...EMPTY_REQUEST, ...fields };
 }
 
 export function makeEntry(fields: Partial<Entry> = {}): Entry {

@@ -3,6 +3,7 @@
 
 import { elementBytesOf } from '../../domain/datatype.ts';
 import type { ModelView, TensorSpec } from '../../domain/model-view.ts';
+import { EMPTY_REQUEST } from '../../domain/request.ts';
 import { invalidArgument, type StatusError } from '../../domain/status.ts';
 import { elementCountOf, type InputTensor, type TensorBytes } from '../../domain/tensor.ts';
 import { createBodyCursor, takeViews } from './body-cursor.ts';
@@ -20,17 +21,7 @@ export function decodeRawRequest(options: DecodeInferRequestOptions): DecodedInf
   }
   const data = takeViews(createBodyCursor(body, bodyLength), bodyLength);
   return {
-    request: {
-      id: '',
-      inputs: [deduceInput(data, bodyLength, model)],
-      requestedOutputs: [],
-      parameters: undefined,
-      correlationId: 0n,
-      sequenceFlags: 0,
-      priority: 0,
-      timeoutUs: 0,
-      isRaw: true,
-    },
+    request: { ...EMPTY_REQUEST, inputs: [deduceInput(data, bodyLength, model)], isRaw: true },
     idBytes: undefined,
     outputs: { byName: new Map(), isBinaryDefault: true },
   };

@@ -2,7 +2,7 @@
 // null requests that fill up places of a direct batch. Client data is never copied.
 
 import type { ModelConfig } from '../../../domain/model-config.ts';
-import { SEQUENCE_END, SEQUENCE_START } from '../../../domain/request.ts';
+import { EMPTY_REQUEST, SEQUENCE_END, SEQUENCE_START } from '../../../domain/request.ts';
 import { elementCountOf } from '../../../domain/tensor.ts';
 import type { SentInput, SentRequest } from '../../../instance/execute-frame.ts';
 import { encodeRequestInfo } from '../../model/request-info.ts';
@@ -19,17 +19,7 @@ export interface SequenceRequests {
 /** Shared by all null requests; longer tensors repeat it. */
 const ZEROS = Buffer.alloc(1024 * 1024);
 
-const NO_INFO = encodeRequestInfo({
-  id: '',
-  inputs: [],
-  requestedOutputs: [],
-  parameters: undefined,
-  correlationId: 0n,
-  sequenceFlags: 0,
-  priority: 0,
-  timeoutUs: 0,
-  isRaw: false,
-});
+const NO_INFO = encodeRequestInfo(EMPTY_REQUEST);
 
 export function createSequenceRequests(config: ModelConfig): SequenceRequests {
   const controls = createControlInputs(config);
