@@ -79,7 +79,7 @@ class Answer:
         self.set_paused(False)
 
     def set_paused(self, is_paused: bool) -> None:
-        """Called by the reader thread alone."""
+        """Called by the thread that reads frames."""
         with self._lock:
             if is_paused:
                 if self._resumed is None and not self.is_cancelled:

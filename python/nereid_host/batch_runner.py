@@ -1,6 +1,6 @@
 """Runs batches: EXECUTE frame to request objects, the model's `execute`, what it returned to a RESPONSE frame.
 
-`accept`, `cancel` and `set_paused` belong to the host's reader thread, `run` to the main thread, one batch after
+`accept`, `cancel` and `set_paused` are called by the thread that reads frames, `run` by the main thread, one batch after
 another.
 """
 import os

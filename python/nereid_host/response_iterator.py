@@ -1,6 +1,6 @@
 """ResponseIterator: the responses of a model that was called with decoupled=True, one after another as they come.
 
-Filled by the host's reader thread, read by one thread of the model. When the model falls behind, the server is asked to
+Filled by the thread that reads frames, read by one thread of the model. When the model falls behind, the server is asked to
 pause, so that a fast model does not fill the memory of a slow one. Responses that were read stay, as in Triton, so that a
 second loop sees them again.
 """

@@ -2,7 +2,8 @@
 // a copy within memory. It cannot be made shorter by anybody once it is made (a seal), so that no access to it can end a
 // process with SIGBUS, and it is not in the system's shared-memory folder, which containers keep small (docs/adr/0009).
 
-import koffi from 'koffi';
+import { createRequire } from 'node:module';
+import type Koffi from 'koffi';
 
 const MFD_CLOEXEC = 1;
 const MFD_ALLOW_SEALING = 2;
@@ -50,6 +51,7 @@ export function createMemoryFile(byteLength: number): MemoryFile | undefined {
 /** The file that was made in another process. */
 export function mapMemoryFile(fd: number, byteLength: number): MemoryFile | undefined {
   const c = loadCalls();
+  const { koffi } = c;
   const address = c.mmap(null, byteLength, PROT_READ_WRITE, MAP_SHARED, fd, 0);
   if (BigInt.asUintN(64, koffi.address(address)) === MAP_FAILED) return undefined;
   return {
@@ -70,12 +72,15 @@ function loadCalls(): Calls {
   return calls;
 }
 
+/** Loaded here: a server must start also where koffi has no library for the machine. */
 function declareCalls() {
+  const koffi = createRequire(import.meta.url)('koffi') as typeof Koffi;
   const libc = koffi.load(null);
   const mallopt = libc.func('int mallopt(int option, int value)');
   mallopt(M_TRIM_THRESHOLD, KEPT_BYTES_MAX);
   mallopt(M_MMAP_THRESHOLD, HEAP_PIECE_BYTES_MAX);
   return {
+    koffi,
     memfdCreate: libc.func('int memfd_create(const char *name, uint flags)'),
     ftruncate: libc.func('int ftruncate(int fd, int64_t length)'),
     fcntl: libc.func('int fcntl(int fd, int command, ulong argument)'),
