@@ -119,6 +119,8 @@ export type ExecuteResult = ExecuteOutputs | StatusError | typeof BY_SENDER;
 /** Answers one request any number of times, as decoupled models do. The bytes must not change after `send`. */
 export interface ResponseSender {
   readonly isCancelled: boolean;
+  /** False while the client reads too slowly, for those who would rather not wait. */
+  readonly hasRoom: boolean;
   /** The client reads too slowly; resolves when it has caught up or gone. */
   whenRoom(): Promise<void>;
   send(response: ExecuteOutputs | StatusError, isFinal: boolean): void;

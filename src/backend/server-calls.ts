@@ -63,6 +63,8 @@ export interface ServerMetricCall {
   readonly buckets: readonly number[];
   readonly action: 'create' | 'increment' | 'set' | 'observe' | 'value' | 'delete';
   readonly value: number;
+  /** Observations of this value; one where it is left out. */
+  readonly count?: number;
 }
 
 /** Promises reject with a StatusError. */

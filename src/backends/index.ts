@@ -7,13 +7,22 @@ import { invalidArgument } from '../domain/status.ts';
 const BACKENDS: Readonly<Record<string, () => Promise<Backend>>> = {
   onnxruntime: async () => (await import('./onnxruntime/onnxruntime-backend.ts')).onnxruntimeBackend,
   identity: async () => (await import('./identity/identity-backend.ts')).identityBackend,
+  llama: async () => (await import('./llama/llama-backend.ts')).llamaBackend,
   repeat: async () => (await import('./repeat/repeat-backend.ts')).repeatBackend,
   node: async () => (await import('./node/node-backend.ts')).nodeBackend,
   square: async () => (await import('./square/square-backend.ts')).squareBackend,
 };
 
 /** Beside models in Python those of frameworks, which python/nereid_host/adapters opens. */
-const PYTHON_BACKENDS: readonly string[] = ['python', 'pytorch', 'tensorflow', 'openvino', 'tensorrt'];
+const PYTHON_BACKENDS: readonly string[] = [
+  'python',
+  'pytorch',
+  'tensorflow',
+  'openvino',
+  'tensorrt',
+  'vllm',
+  'tensorrtllm',
+];
 
 export const BACKEND_NAMES: readonly string[] = [...Object.keys(BACKENDS), ...PYTHON_BACKENDS];
 

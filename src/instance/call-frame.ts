@@ -81,6 +81,8 @@ export interface MetricCallMessage {
   /** `declare` only checks that the family can be what the host says it is. */
   readonly action: 'declare' | 'create' | 'increment' | 'set' | 'observe' | 'value' | 'delete';
   readonly value: number;
+  /** Observations of this value; one where it is left out. */
+  readonly count?: number;
 }
 
 /** A callId of 0 wants no result. */

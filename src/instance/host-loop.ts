@@ -64,6 +64,7 @@ class HostLoop {
   #instance: BackendInstance | undefined;
   #running: ExecuteBatch | undefined;
   #drained: Promise<void> | undefined;
+  #isCorked = false;
   #slots: SharedSlots | undefined;
   /** By batch that waits or runs, where the server shares memory. */
   readonly #slotOf = new Map<number, number>();
@@ -73,7 +74,10 @@ class HostLoop {
     this.#socket = options.socket;
     this.#calls = new HostCallsClient((parts) => this.#write(parts));
     this.#senders = new RequestSenders({
-      write: (parts) => this.#write(parts),
+      write: (parts) => {
+        this.#corkTurn();
+        this.#write(parts);
+      },
       whenDrained: () => {
         if (!this.#socket.writableNeedDrain) return undefined;
         this.#drained ??= once(this.#socket, 'drain').then(() => {
@@ -265,6 +269,17 @@ class HostLoop {
     this.#socket.write(parts.at(-1)!, onSent);
     this.#socket.uncork();
     return false;
+  }
+
+  /** What is sent before the event loop's next turn leaves in one write: a step of an LLM answers many requests. */
+  #corkTurn(): void {
+    if (this.#isCorked) return;
+    this.#isCorked = true;
+    this.#socket.cork();
+    process.nextTick(() => {
+      this.#isCorked = false;
+      this.#socket.uncork();
+    });
   }
 
   async #stop(): Promise<void> {

@@ -71,6 +71,10 @@ class Sender implements ResponseSender {
     return this.#isCancelled;
   }
 
+  get hasRoom(): boolean {
+    return !this.#isPaused && this.#parts.whenDrained() === undefined;
+  }
+
   async whenRoom(): Promise<void> {
     await this.#parts.whenDrained();
     if (this.#sentCount % RESPONSES_PER_TURN === 0) await setImmediate();

@@ -82,7 +82,7 @@ function prometheusText(message: string): string {
   return 'Family name already exists with different type';
 }
 
-function change({ series }: Series, { action, value, family }: MetricCallMessage): number {
+function change({ series }: Series, { action, value, count, family }: MetricCallMessage): number {
   const kind = `TRITONSERVER_METRIC_KIND_${family.type.toUpperCase()}`;
   const isAllowed =
     (action === 'value' && family.type !== 'histogram') ||
@@ -97,6 +97,6 @@ function change({ series }: Series, { action, value, family }: MetricCallMessage
   }
   if (action === 'increment' && 'inc' in series) series.inc(value);
   if (action === 'set' && 'set' in series) series.set(value);
-  if (action === 'observe' && 'observe' in series) series.observe(value);
+  if (action === 'observe' && 'observe' in series) series.observe(value, count);
   return 'value' in series ? series.value : 0;
 }

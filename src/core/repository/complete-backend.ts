@@ -55,6 +55,7 @@ const FLAVOURS: readonly BackendFlavour[] = [
   { backend: 'node', platform: '', filename: 'model.mjs', holds: 'file' },
   { backend: 'node', platform: '', filename: 'model.cjs', holds: 'file' },
   { backend: 'node', platform: '', filename: 'model.ts', holds: 'file' },
+  { backend: 'llama', platform: '', filename: 'model.gguf', holds: 'file', isDefault: true },
 ];
 
 export interface BackendEvidence {

@@ -39,7 +39,8 @@ export class HistogramSeries {
     this.#counts = new Float64Array(this.bounds.length + 1);
   }
 
-  observe(value: number): void {
+  /** `count`: as if it were called so often. */
+  observe(value: number, count = 1): void {
     const bounds = this.bounds;
     let low = 0;
     let high = bounds.length;
@@ -48,8 +49,8 @@ export class HistogramSeries {
       if (value <= bounds[middle]!) high = middle;
       else low = middle + 1;
     }
-    this.#counts[low] = this.#counts[low]! + 1;
-    this.sum += value;
+    this.#counts[low] = this.#counts[low]! + count;
+    this.sum += value * count;
   }
 
   /** Cumulative, +Inf last. */

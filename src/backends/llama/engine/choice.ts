@@ -1,0 +1,165 @@
+// One text in the making: chooses its tokens, follows its grammar, turns tokens into text that may be sent, and knows when
+// it is over. A request has n of them. The engine feeds it logits; the responder takes its news.
+
+import type { GrammarConstraint } from '../library/grammar.ts';
+import type { LlamaModel } from '../library/model.ts';
+import { computeLogprobs, type StepLogprobs } from '../text/logprobs.ts';
+import { PromptLookup } from '../text/prompt-lookup.ts';
+import { StopStrings } from '../text/stop-strings.ts';
+import { Utf8Assembler } from '../text/utf8-assembler.ts';
+import type { TokenSampler } from './token-sampler.ts';
+
+export type FinishReason = 'stop' | 'length';
+
+export interface ChoiceSettings {
+  readonly maxTokens: number;
+  readonly minTokens: number;
+  readonly stop: readonly string[];
+  readonly isStopIncluded: boolean;
+  readonly stopTokens: ReadonlySet<number>;
+  readonly isEndIgnored: boolean;
+  /** Control tokens have a text. */
+  readonly isSpecialShown: boolean;
+  /** Alternatives to tell of; undefined for no log probabilities at all. */
+  readonly logprobCount: number | undefined;
+  readonly isLookup: boolean;
+}
+
+/** What has happened since it was last taken. */
+export interface ChoiceNews {
+  readonly text: string;
+  readonly tokenCount: number;
+  readonly logprobs: readonly StepLogprobs[];
+  readonly finishReason: FinishReason | undefined;
+}
+
+export class Choice {
+  readonly #model: LlamaModel;
+  readonly #settings: ChoiceSettings;
+  readonly #sampler: TokenSampler;
+  readonly #grammar: GrammarConstraint | undefined;
+  readonly #assembler = new Utf8Assembler();
+  readonly #stops: StopStrings;
+  readonly #lookup: PromptLookup | undefined;
+  readonly #tokens: number[] = [];
+  #text = '';
+  #takenTokens = 0;
+  #logprobs: StepLogprobs[] = [];
+  #finishReason: FinishReason | undefined;
+  /** Of all tokens so far, where log probabilities are asked for. */
+  cumulativeLogprob = 0;
+
+  constructor(
+    model: LlamaModel,
+    settings: ChoiceSettings,
+    prompt: readonly number[],
+    parts: { readonly sampler: TokenSampler; readonly grammar: GrammarConstraint | undefined },
+  ) {
+    this.#model = model;
+    this.#settings = settings;
+    this.#sampler = parts.sampler;
+    this.#grammar = parts.grammar;
+    this.#stops = new StopStrings(settings.stop, { isIncluded: settings.isStopIncluded });
+    this.#lookup = settings.isLookup ? new PromptLookup(prompt) : undefined;
+  }
+
+  get tokens(): readonly number[] {
+    return this.#tokens;
+  }
+
+  get finishReason(): FinishReason | undefined {
+    return this.#finishReason;
+  }
+
+  /** True when a device may choose all tokens: the largest logit, with nothing to see or to forbid. */
+  get isDeviceChosen(): boolean {
+    const { logprobCount, minTokens } = this.#settings;
+    return (
+      this.#sampler.isPlainGreedy &&
+      this.#grammar === undefined &&
+      logprobCount === undefined &&
+      minTokens === 0
+    );
+  }
+
+  /** What may follow, from the text itself. */
+  propose(count: number): readonly number[] {
+    return this.#lookup?.propose(count) ?? [];
+  }
+
+  /** Chooses from the logits, which are changed, and takes the token. */
+  next(logits: Float32Array): number {
+    const { logprobCount, minTokens } = this.#settings;
+    const raw = logprobCount === undefined ? undefined : Float32Array.from(logits);
+    if (this.#tokens.length < minTokens) this.#forbidEnd(logits);
+    let token = this.#sampler.choose(logits);
+    if (this.#grammar !== undefined && !this.#grammar.allows(token)) {
+      this.#grammar.mask(logits);
+      token = this.#sampler.chooseAgain(logits);
+      if (!(logits[token]! > Number.NEGATIVE_INFINITY)) {
+        this.#finish('stop');
+        return token;
+      }
+    }
+    if (raw !== undefined) {
+      const logprobs = computeLogprobs(raw, { token, topCount: logprobCount! });
+      this.#logprobs.push(logprobs);
+      this.cumulativeLogprob += logprobs.chosen.logprob;
+    }
+    this.take(token);
+    return token;
+  }
+
+  /** A token that was chosen elsewhere. */
+  take(token: number): void {
+    const { maxTokens, minTokens, isEndIgnored, stopTokens, isSpecialShown } = this.#settings;
+    this.#tokens.push(token);
+    this.#sampler.accept(token);
+    this.#lookup?.append(token);
+    if (stopTokens.has(token) || (!isEndIgnored && this.#model.isEndOfGeneration(token))) {
+      this.#finish('stop');
+      return;
+    }
+    this.#grammar?.accept(token);
+    const text = this.#assembler.push(this.#model.piece(token, isSpecialShown));
+    if (this.#tokens.length <= minTokens) {
+      this.#text += text;
+    } else {
+      const { text: sendable, stop } = this.#stops.push(text);
+      this.#text += sendable;
+      if (stop !== null) {
+        this.#finishReason = 'stop';
+        return;
+      }
+    }
+    if (this.#tokens.length >= maxTokens) this.#finish('length');
+  }
+
+  takeNews(): ChoiceNews {
+    const news = {
+      text: this.#text,
+      tokenCount: this.#tokens.length - this.#takenTokens,
+      logprobs: this.#logprobs,
+      finishReason: this.#finishReason,
+    };
+    this.#text = '';
+    this.#takenTokens = this.#tokens.length;
+    this.#logprobs = [];
+    return news;
+  }
+
+  free(): void {
+    this.#grammar?.free();
+  }
+
+  #finish(reason: FinishReason): void {
+    const { text } = this.#stops.push(this.#assembler.flush());
+    this.#text += text + this.#stops.flush();
+    this.#finishReason = reason;
+  }
+
+  #forbidEnd(logits: Float32Array): void {
+    for (const token of this.#model.endTokens) logits[token] = Number.NEGATIVE_INFINITY;
+    for (const token of this.#settings.stopTokens) logits[token] = Number.NEGATIVE_INFINITY;
+  }
+}

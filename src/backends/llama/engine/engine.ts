@@ -1,0 +1,361 @@
+// The loop of the LLM engine: schedule → execute → update, one step after another as long as there is work. Requests join
+// and leave at every step. Decisions are the scheduler's, numbers are libllama's; here they meet. While a step computes,
+// the news of the one before is sent.
+
+import { internal, StatusError, unavailable } from '../../../domain/status.ts';
+import type { LlamaContext } from '../library/context.ts';
+import type {
+  MemoryOp,
+  PlanRow,
+  SchedulerLimits,
+  SchedulerStats,
+  StepPlan,
+  StepResult,
+} from '../scheduler/step-plan.ts';
+import { SchedulerRefusal } from '../scheduler/step-plan.ts';
+import { StepScheduler } from '../scheduler/step-scheduler.ts';
+import type { Choice } from './choice.ts';
+import type { Drafter, DraftRequest } from './drafter.ts';
+import { SequenceMap } from './sequence-map.ts';
+
+export interface Generation {
+  readonly prompt: readonly number[];
+  /** Each becomes a sequence of its own; they share the cells of the prompt. */
+  readonly choices: readonly Choice[];
+  /** 0: none, else one more than the index in `adapters`. */
+  readonly adapter: number;
+  readonly priority: number;
+  readonly maxTokens: number;
+  readonly isDrafted: boolean;
+  /** Its first step begins. */
+  onStarted(cachedTokens: number): void;
+  /** Some of its choices have news, or the last one is finished. */
+  onNews(): void;
+  /** No more will come. */
+  onError(error: StatusError): void;
+}
+
+export interface StepReport {
+  readonly durationMs: number;
+  /** Sequences that got a token, and those tokens: more than one each where proposals were accepted. */
+  readonly sequences: number;
+  readonly tokens: number;
+  readonly stats: SchedulerStats;
+  readonly statsBefore: SchedulerStats;
+}
+
+export interface EngineOptions {
+  readonly context: LlamaContext;
+  readonly limits: SchedulerLimits;
+  readonly adapters: readonly bigint[];
+  /** Greedy tokens are chosen on the device. */
+  readonly isDeviceSampling: boolean;
+  readonly drafter: Drafter | undefined;
+  readonly draftTokens: number;
+  /** With more sequences than this a step is full without proposals. */
+  readonly draftSequencesMax: number;
+  onStep(report: StepReport): void;
+  warn(message: string): void;
+}
+
+interface Running {
+  readonly id: number;
+  readonly generation: Generation;
+  readonly choice: Choice;
+  sequence: number;
+  isDecoding: boolean;
+}
+
+export class Engine {
+  readonly #options: EngineOptions;
+  #scheduler: StepScheduler;
+  readonly #running = new Map<number, Running>();
+  /** Generations with something to send, in the order in which it came up. */
+  readonly #news = new Set<Generation>();
+  readonly #started = new Set<Generation>();
+  #sequences: SequenceMap;
+  #stats: SchedulerStats;
+  #nextId = 1;
+  #wake: (() => void) | undefined;
+  #isClosed = false;
+  readonly #loop: Promise<void>;
+
+  constructor(options: EngineOptions) {
+    this.#options = options;
+    this.#scheduler = new StepScheduler(options.limits);
+    this.#sequences = new SequenceMap(options.limits.sequenceCount, options.isDeviceSampling);
+    this.#stats = this.#scheduler.stats;
+    this.#loop = this.#run();
+  }
+
+  /** Throws when the queue is full or the prompt can never fit. */
+  submit(generation: Generation): void {
+    if (this.#isClosed) throw unavailable('the model is being unloaded');
+    const ids: number[] = [];
+    try {
+      for (const choice of generation.choices) {
+        const id = this.#nextId++;
+        this.#scheduler.add({
+          id,
+          prompt: generation.prompt,
+          priority: generation.priority,
+          adapter: generation.adapter,
+          maxTokens: generation.maxTokens,
+        });
+        ids.push(id);
+        this.#running.set(id, { id, generation, choice, sequence: -1, isDecoding: false });
+      }
+    } catch (thrown) {
+      for (const id of ids) this.#drop(id);
+      throw thrown instanceof SchedulerRefusal ? refused(thrown) : thrown;
+    }
+    this.#wake?.();
+  }
+
+  /** Nobody waits for it any more; its cells are free at the next step. */
+  cancel(generation: Generation): void {
+    for (const { id, generation: owner } of [...this.#running.values()]) {
+      if (owner === generation) this.#drop(id);
+    }
+    this.#news.delete(generation);
+    this.#started.delete(generation);
+    this.#wake?.();
+  }
+
+  /** Ends what runs with an error; resolves when no native call is under way any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#wake?.();
+    await this.#loop;
+    this.#failAll(unavailable('the model is being unloaded'));
+  }
+
+  #drop(id: number): void {
+    this.#running.delete(id);
+    this.#scheduler.cancel(id);
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isClosed) {
+      try {
+        await this.#step();
+      } catch (thrown) {
+        this.#reset(StatusError.from(thrown));
+      }
+    }
+  }
+
+  async #step(): Promise<void> {
+    const plan = this.#scheduler.schedule(await this.#propose());
+    if (plan === undefined) {
+      this.#tellNews();
+      // Who was cancelled has left without a step.
+      this.#report({ durationMs: 0, sequences: 0, tokens: 0 });
+      await this.#idle();
+      return;
+    }
+    this.#applyMemory(plan);
+    for (const id of plan.stuck) this.#fail(id, stuck(this.#options.limits.cellCount));
+    for (const { id, reusedTokens } of plan.admitted) this.#begin(id, reusedTokens);
+    for (const id of plan.preempted) {
+      const preempted = this.#running.get(id);
+      if (preempted !== undefined) preempted.isDecoding = false;
+    }
+    if (plan.rows.length === 0) {
+      this.#scheduler.update(plan, new Map());
+      return;
+    }
+    const startMs = performance.now();
+    const outputs = this.#fillBatch(plan);
+    const decoding = this.#options.context.decode();
+    this.#tellNews();
+    const code = await decoding;
+    if (code !== 0)
+      throw internal(`libllama could not decode a batch of ${plan.rows.length} rows (code ${code})`);
+    await this.#options.context.finishCompute();
+    const results = this.#choose(plan, outputs);
+    this.#scheduler.update(plan, results);
+    this.#finish(results, startMs);
+  }
+
+  /** Until a request comes or goes. */
+  async #idle(): Promise<void> {
+    if (this.#isClosed) return;
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    this.#wake = undefined;
+  }
+
+  async #propose(): Promise<ReadonlyMap<number, readonly number[]> | undefined> {
+    const { drafter, draftTokens, draftSequencesMax } = this.#options;
+    const decoding = [...this.#running.values()].filter(({ isDecoding }) => isDecoding);
+    if (decoding.length === 0 || decoding.length > draftSequencesMax) return undefined;
+    const proposals = new Map<number, readonly number[]>();
+    const drafts: DraftRequest[] = [];
+    for (const { id, choice, generation, sequence } of decoding) {
+      const count = Math.min(draftTokens, generation.maxTokens - choice.tokens.length - 1);
+      if (count <= 0) continue;
+      if (drafter !== undefined && generation.isDrafted) {
+        drafts.push({ id, sequence, prompt: generation.prompt, generated: choice.tokens, count });
+      } else {
+        const proposed = choice.propose(count);
+        if (proposed.length > 0) proposals.set(id, proposed);
+      }
+    }
+    for (const [id, proposed] of (await drafter?.propose(drafts)) ?? []) proposals.set(id, proposed);
+    return proposals.size === 0 ? undefined : proposals;
+  }
+
+  #applyMemory({ memory, adapter, admitted }: StepPlan): void {
+    const { context, adapters } = this.#options;
+    const apply = (op: MemoryOp) => {
+      if (op.kind === 'remove') context.removeCells(op.sequence, op.begin, op.end);
+      else context.shareCells(op.from, op.to, op.begin, op.end);
+    };
+    for (const { id, sequence } of admitted) {
+      this.#sequences.begin(sequence, this.#running.get(id)?.choice.isDeviceChosen ?? false, apply);
+    }
+    for (const op of memory) apply(this.#sequences.translate(op));
+    context.useAdapter(adapter === 0 ? undefined : adapters[adapter - 1]);
+  }
+
+  #begin(id: number, cachedTokens: number): void {
+    const generation = this.#running.get(id)?.generation;
+    if (generation === undefined || this.#started.has(generation)) return;
+    this.#started.add(generation);
+    generation.onStarted(cachedTokens);
+  }
+
+  /** By row of the plan: the output of its first token that asked for one, and the row of that token in the batch. */
+  #fillBatch({ rows }: StepPlan): { output: number; batchRow: number }[] {
+    const { context } = this.#options;
+    context.beginBatch();
+    return rows.map(({ sequence, tokens, firstPosition, outputs }) => {
+      const first = outputs === 'all' ? 0 : outputs === 'last' ? tokens.length - 1 : tokens.length;
+      const batchRow = context.rowCount + first;
+      let output = -1;
+      for (let i = 0; i < tokens.length; i++) {
+        const index = context.addRow(tokens[i]!, firstPosition + i, this.#sequences.of(sequence), i >= first);
+        if (i === first) output = index;
+      }
+      return { output, batchRow };
+    });
+  }
+
+  #choose(
+    { rows }: StepPlan,
+    outputs: readonly { output: number; batchRow: number }[],
+  ): Map<number, StepResult> {
+    const { context } = this.#options;
+    const results = new Map<number, StepResult>();
+    context.readLogits();
+    rows.forEach((row, i) => {
+      const running = this.#running.get(row.requestId);
+      if (running === undefined) return;
+      running.sequence = row.sequence;
+      running.isDecoding = row.outputs !== 'none';
+      const { output, batchRow } = outputs[i]!;
+      if (row.outputs === 'none') {
+        results.set(row.requestId, { tokens: [], isFinished: false });
+      } else if (this.#sequences.hasSampler(row.sequence)) {
+        results.set(row.requestId, this.#takeChosen(running.choice, row, batchRow));
+      } else {
+        results.set(row.requestId, this.#chooseRow(running.choice, row, output));
+      }
+    });
+    return results;
+  }
+
+  /** Along the proposals as far as the model agrees with them, and one token more. */
+  #chooseRow(choice: Choice, row: PlanRow, output: number): StepResult {
+    const { context } = this.#options;
+    const proposed = row.outputs === 'all' ? row.tokens.slice(1) : [];
+    const tokens: number[] = [];
+    for (let i = 0; i <= proposed.length; i++) {
+      const token = choice.next(context.logitsOf(output + i));
+      tokens.push(token);
+      if (choice.finishReason !== undefined || token !== proposed[i]) break;
+    }
+    return { tokens, isFinished: choice.finishReason !== undefined };
+  }
+
+  #takeChosen(choice: Choice, row: PlanRow, batchRow: number): StepResult {
+    const { context } = this.#options;
+    const proposed = row.outputs === 'all' ? row.tokens.slice(1) : [];
+    const tokens: number[] = [];
+    for (let i = 0; i <= proposed.length; i++) {
+      const token = context.sampledToken(batchRow + i);
+      choice.take(token);
+      tokens.push(token);
+      if (choice.finishReason !== undefined || token !== proposed[i]) break;
+    }
+    return { tokens, isFinished: choice.finishReason !== undefined };
+  }
+
+  #finish(results: ReadonlyMap<number, StepResult>, startMs: number): void {
+    let sequences = 0;
+    let tokenCount = 0;
+    for (const [id, { tokens, isFinished }] of results) {
+      if (tokens.length === 0) continue;
+      sequences++;
+      tokenCount += tokens.length;
+      const running = this.#running.get(id);
+      if (running === undefined) continue;
+      this.#news.add(running.generation);
+      if (isFinished) this.#running.delete(id);
+    }
+    this.#report({ durationMs: performance.now() - startMs, sequences, tokens: tokenCount });
+  }
+
+  #report(done: Pick<StepReport, 'durationMs' | 'sequences' | 'tokens'>): void {
+    const { stats } = this.#scheduler;
+    const statsBefore = this.#stats;
+    this.#stats = stats;
+    this.#options.onStep({ ...done, stats, statsBefore });
+  }
+
+  #tellNews(): void {
+    const news = [...this.#news];
+    this.#news.clear();
+    for (const generation of news) {
+      if (generation.choices.every((choice) => choice.finishReason !== undefined))
+        this.#started.delete(generation);
+      generation.onNews();
+    }
+  }
+
+  #fail(id: number, error: StatusError): void {
+    const generation = this.#running.get(id)?.generation;
+    if (generation === undefined) return;
+    this.cancel(generation);
+    generation.onError(error);
+  }
+
+  #failAll(error: StatusError): void {
+    this.#tellNews();
+    for (const id of [...this.#running.keys()]) this.#fail(id, error);
+  }
+
+  /** After a failed decode nobody knows what is in the cells: all that runs is failed, and the cache begins anew. */
+  #reset(error: StatusError): void {
+    this.#options.warn(`the engine begins anew: ${error.message}`);
+    this.#failAll(error);
+    this.#options.context.clearCells();
+    this.#scheduler = new StepScheduler(this.#options.limits);
+    this.#sequences = new SequenceMap(this.#options.limits.sequenceCount, this.#options.isDeviceSampling);
+    this.#stats = this.#scheduler.stats;
+  }
+}
+
+function refused(refusal: SchedulerRefusal): StatusError {
+  return refusal.reason === 'queue-full'
+    ? unavailable(refusal.message)
+    : new StatusError('INVALID_ARG', refusal.message);
+}
+
+function stuck(cellCount: number): StatusError {
+  return unavailable(
+    `the KV cache of ${cellCount} cells is too small to go on; raise kv_cells or lower max_tokens`,
+  );
+}

@@ -1,0 +1,271 @@
+// A GGUF model that libllama has loaded, and its vocabulary: text to tokens, tokens to bytes. Made once per host by
+// llama-backend.ts; contexts (context.ts) run on it.
+
+import koffi from 'koffi';
+import { StatusError } from '../../../domain/status.ts';
+import type { LlamaLibrary } from './libllama.ts';
+import { bytes, float32Array, int32Array, type NativeArray } from './native-arrays.ts';
+import type { ModelParams } from './structs.ts';
+
+export interface ModelLoadOptions {
+  /** Negative: all. */
+  readonly gpuLayers: number;
+  readonly splitMode: 'none' | 'layer' | 'row' | 'tensor';
+  readonly mainGpu: number;
+  /** Shares of the GPUs; empty: by their memory. */
+  readonly tensorSplit: readonly number[];
+  readonly isMemoryMapped: boolean;
+  readonly isMemoryLocked: boolean;
+  readonly onProgress: (fraction: number) => void;
+}
+
+const SPLIT_MODES = { none: 0, layer: 1, row: 2, tensor: 3 } as const;
+const LOAD_MODE_PLAIN = 0;
+const LOAD_MODE_MAPPED = 1;
+const LOAD_MODE_LOCKED = 2;
+
+const PROGRESS_CALLBACK = koffi.proto('bool', ['float', 'void *']);
+
+export class LlamaModel {
+  readonly library: LlamaLibrary;
+  readonly pointer: bigint;
+  readonly vocab: bigint;
+  readonly tokenCount: number;
+  readonly #pieces: (Buffer | undefined)[] = [];
+  readonly #specialPieces: (Buffer | undefined)[] = [];
+  readonly #isEog: boolean[] = [];
+  #endTokens: readonly number[] | undefined;
+  #tokens = int32Array(4096);
+  readonly #piece = bytes(512);
+
+  private constructor(library: LlamaLibrary, pointer: bigint) {
+    this.library = library;
+    this.pointer = pointer;
+    this.vocab = library.functions.llama_model_get_vocab(pointer)!;
+    this.tokenCount = library.functions.llama_vocab_n_tokens(this.vocab);
+  }
+
+  static async load(library: LlamaLibrary, path: string, options: ModelLoadOptions): Promise<LlamaModel> {
+    const { functions } = library;
+    const split = options.tensorSplit.length === 0 ? undefined : tensorSplit(library, options.tensorSplit);
+    // The return value says whether to go on; the callback comes from the loading thread and waits for ours.
+    const progress = koffi.register((fraction: number) => {
+      options.onProgress(fraction);
+      return true;
+    }, koffi.pointer(PROGRESS_CALLBACK));
+    const params: ModelParams = {
+      ...functions.llama_model_default_params(),
+      n_gpu_layers: options.gpuLayers,
+      split_mode: SPLIT_MODES[options.splitMode],
+      main_gpu: options.mainGpu,
+      tensor_split: split?.address ?? null,
+      load_mode:
+        (options.isMemoryMapped ? LOAD_MODE_MAPPED : LOAD_MODE_PLAIN) |
+        (options.isMemoryLocked ? LOAD_MODE_LOCKED : LOAD_MODE_PLAIN),
+      progress_callback: progress,
+    };
+    library.takeMessages();
+    try {
+      const pointer = await new Promise<bigint | null>((resolve, reject) => {
+        functions.llama_model_load_from_file.async(path, params, (error, result) => {
+          if (error) reject(error);
+          else resolve(result);
+        });
+      });
+      if (pointer === null) throw loadFailed(path, library.takeMessages());
+      return new LlamaModel(library, pointer);
+    } finally {
+      koffi.unregister(progress);
+    }
+  }
+
+  get trainedContextLength(): number {
+    return this.library.functions.llama_model_n_ctx_train(this.pointer);
+  }
+
+  get embeddingLength(): number {
+    return this.library.functions.llama_model_n_embd_out(this.pointer);
+  }
+
+  get classCount(): number {
+    return this.library.functions.llama_model_n_cls_out(this.pointer);
+  }
+
+  /** Such models keep one state per sequence that cannot be cut back to an earlier token. */
+  get isRecurrent(): boolean {
+    const { functions } = this.library;
+    return functions.llama_model_is_recurrent(this.pointer) || functions.llama_model_is_hybrid(this.pointer);
+  }
+
+  get hasEncoder(): boolean {
+    return this.library.functions.llama_model_has_encoder(this.pointer);
+  }
+
+  get hasDecoder(): boolean {
+    return this.library.functions.llama_model_has_decoder(this.pointer);
+  }
+
+  get isDiffusion(): boolean {
+    return this.library.functions.llama_model_is_diffusion(this.pointer);
+  }
+
+  get description(): string {
+    const { functions } = this.library;
+    const length = functions.llama_model_desc(this.pointer, this.#piece.address, this.#piece.values.length);
+    return this.#piece.values.toString('utf8', 0, Math.max(length, 0));
+  }
+
+  get byteLength(): number {
+    return Number(this.library.functions.llama_model_size(this.pointer));
+  }
+
+  get chatTemplate(): string | undefined {
+    return this.library.functions.llama_model_chat_template(this.pointer, null) ?? undefined;
+  }
+
+  /** With {query} and {document} in it; few rerankers have one. */
+  get rerankTemplate(): string | undefined {
+    return this.library.functions.llama_model_chat_template(this.pointer, 'rerank') ?? undefined;
+  }
+
+  /** A value of the GGUF's metadata as text. */
+  metadata(key: string): string | undefined {
+    const { functions } = this.library;
+    const length = functions.llama_model_meta_val_str(
+      this.pointer,
+      key,
+      this.#piece.address,
+      this.#piece.values.length,
+    );
+    return length < 0
+      ? undefined
+      : this.#piece.values.toString('utf8', 0, Math.min(length, this.#piece.values.length));
+  }
+
+  get beginToken(): number {
+    return this.library.functions.llama_vocab_bos(this.vocab);
+  }
+
+  get endToken(): number {
+    return this.library.functions.llama_vocab_eos(this.vocab);
+  }
+
+  get separatorToken(): number {
+    return this.library.functions.llama_vocab_sep(this.vocab);
+  }
+
+  get isBeginAdded(): boolean {
+    return this.library.functions.llama_vocab_get_add_bos(this.vocab);
+  }
+
+  get isEndAdded(): boolean {
+    return this.library.functions.llama_vocab_get_add_eos(this.vocab);
+  }
+
+  get isSeparatorAdded(): boolean {
+    return this.library.functions.llama_vocab_get_add_sep(this.vocab);
+  }
+
+  /** Text of a token as the vocabulary writes it, for templates; empty where there is no such token. */
+  tokenText(token: number): string {
+    return token < 0 ? '' : (this.library.functions.llama_vocab_get_text(this.vocab, token) ?? '');
+  }
+
+  /** All tokens that end a generation. */
+  get endTokens(): readonly number[] {
+    this.#endTokens ??= Array.from({ length: this.tokenCount }, (_, token) => token).filter((token) =>
+      this.isEndOfGeneration(token),
+    );
+    return this.#endTokens;
+  }
+
+  isEndOfGeneration(token: number): boolean {
+    return (this.#isEog[token] ??= this.library.functions.llama_vocab_is_eog(this.vocab, token));
+  }
+
+  tokenize(text: string, options: { isSpecialAdded: boolean; isSpecialParsed: boolean }): number[] {
+    const { functions } = this.library;
+    const source = Buffer.from(text);
+    for (;;) {
+      const count = functions.llama_tokenize(
+        this.vocab,
+        source.length === 0 ? null : koffi.address(source),
+        source.length,
+        this.#tokens.address,
+        this.#tokens.values.length,
+        options.isSpecialAdded,
+        options.isSpecialParsed,
+      );
+      if (count >= 0) return Array.from(this.#tokens.values.subarray(0, count));
+      if (count === INT32_MIN)
+        throw new StatusError('INVALID_ARG', 'the text has more tokens than can be counted');
+      this.#tokens = int32Array(-count);
+    }
+  }
+
+  /** The bytes of a token; a character may be spread over several. `isSpecial`: control tokens have a text, too. */
+  piece(token: number, isSpecial: boolean): Buffer {
+    const pieces = isSpecial ? this.#specialPieces : this.#pieces;
+    return (pieces[token] ??= this.#readPiece(token, isSpecial));
+  }
+
+  #readPiece(token: number, isSpecial: boolean): Buffer {
+    const { functions } = this.library;
+    if (token < 0 || token >= this.tokenCount) return Buffer.alloc(0);
+    let target: NativeArray<Buffer> = this.#piece;
+    for (;;) {
+      const length = functions.llama_token_to_piece(
+        this.vocab,
+        token,
+        target.address,
+        target.values.length,
+        0,
+        isSpecial,
+      );
+      if (length >= 0) return Buffer.from(target.values.subarray(0, length));
+      target = bytes(-length);
+    }
+  }
+
+  /** The address of a LoRA adapter, which lives as long as the model. */
+  loadAdapter(path: string): bigint {
+    this.library.takeMessages();
+    const pointer = this.library.functions.llama_adapter_lora_init(this.pointer, path);
+    if (pointer === null) {
+      throw new StatusError(
+        'INVALID_ARG',
+        `LoRA adapter ${path} cannot be loaded: ${why(this.library.takeMessages())}`,
+      );
+    }
+    return pointer;
+  }
+
+  free(): void {
+    this.library.functions.llama_model_free(this.pointer);
+  }
+}
+
+const INT32_MIN = -(2 ** 31);
+
+function tensorSplit(library: LlamaLibrary, shares: readonly number[]): NativeArray<Float32Array> {
+  const array = float32Array(Number(library.functions.llama_max_devices()));
+  if (shares.length > array.values.length) {
+    throw new StatusError(
+      'INVALID_ARG',
+      `tensor_split has ${shares.length} shares, at most ${array.values.length} are allowed`,
+    );
+  }
+  array.values.set(shares);
+  return array;
+}
+
+function loadFailed(path: string, messages: readonly string[]): StatusError {
+  return new StatusError('INVALID_ARG', `${path} cannot be loaded: ${why(messages)}`);
+}
+
+/** The library says what is wrong before it says that it failed; names of its functions are left out. */
+function why(messages: readonly string[]): string {
+  const reasons = messages.map((line) => line.replace(/^\w+: (error loading model: )?/, ''));
+  const told = reasons.filter((line) => line !== 'failed to load model' && line !== '');
+  return told.slice(-3).join('; ') || 'libllama gave no reason';
+}

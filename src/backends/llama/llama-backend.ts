@@ -1,0 +1,180 @@
+// The llama backend: a GGUF file served by libllama. Loads library, model, adapters and draft model, makes the contexts, and
+// starts the instance that answers requests. docs/llm.md is the user's side of it.
+
+import { existsSync, readFileSync } from 'node:fs';
+import type { Backend, BackendInstance, BackendModel, LoadContext } from '../../backend/sdk.ts';
+import type { ServerCalls } from '../../backend/server-calls.ts';
+import type { ModelConfig } from '../../domain/model-config.ts';
+import { invalidArgument } from '../../domain/status.ts';
+import { completeConfig } from './complete-config.ts';
+import { Drafter } from './engine/drafter.ts';
+import { findVocabularyDifference } from './engine/drafter-vocabulary.ts';
+import { EmbeddingEngine } from './engine/embedding-engine.ts';
+import { LlamaContext } from './library/context.ts';
+import { type LlamaLibrary, loadLibrary } from './library/libllama.ts';
+import { LlamaModel } from './library/model.ts';
+import { LlamaInstance } from './llama-instance.ts';
+import { type LlamaSettings, readSettings } from './llama-settings.ts';
+import { type ModelLimits, planLimits } from './plan-limits.ts';
+
+export const llamaBackend: Backend = {
+  name: 'llama',
+  async load(context: LoadContext): Promise<BackendModel> {
+    const settings = readSettings(context);
+    checkFile(settings.modelFile);
+    const library = loadLibrary(context.backendConfig['library-path'], context.log);
+    const config = completeConfig(context.config);
+    return {
+      config,
+      isRequestInfoWanted: true,
+      start: (started, calls) => start({ context, settings, library, config: started, calls }),
+    };
+  },
+};
+
+interface StartParts {
+  readonly context: LoadContext;
+  readonly settings: LlamaSettings;
+  readonly library: LlamaLibrary;
+  readonly config: ModelConfig;
+  readonly calls: ServerCalls | undefined;
+}
+
+async function start({ context, settings, library, config, calls }: StartParts): Promise<BackendInstance> {
+  const model = await loadModel(library, settings.modelFile, settings, context);
+  if (!model.hasDecoder && !model.hasEncoder) throw invalidArgument(`${settings.modelFile} is no text model`);
+  if (model.hasDecoder && model.hasEncoder) {
+    throw invalidArgument(`${settings.modelFile} is an encoder-decoder model, which is not supported`);
+  }
+  if (model.isDiffusion)
+    throw invalidArgument(`${settings.modelFile} is a diffusion model, which is not supported`);
+  const limits = planLimits(model, settings, library);
+  context.log('info', describe(model, limits, library));
+  const generating = limits.isGenerating
+    ? LlamaContext.create(model, contextOptions(settings, limits))
+    : undefined;
+  return new LlamaInstance({
+    config,
+    model,
+    limits,
+    settings,
+    version: context.version,
+    context: generating,
+    embedding: limits.isEmbedding ? makeEmbedding(model, settings, limits) : undefined,
+    drafter:
+      settings.draftFile === undefined
+        ? undefined
+        : await makeDrafter(library, settings, limits, model, context),
+    adapters: settings.adapters.map(({ file }) => {
+      checkFile(file);
+      return model.loadAdapter(file);
+    }),
+    chatTemplate: readTemplate(settings, model),
+    calls,
+    log: context.log,
+  });
+}
+
+/** Progress in the log at most once in two seconds: a load of a large file takes minutes. */
+const PROGRESS_MS = 2000;
+
+function loadModel(
+  library: LlamaLibrary,
+  file: string,
+  settings: LlamaSettings,
+  context: LoadContext,
+): Promise<LlamaModel> {
+  let lastMs = performance.now();
+  return LlamaModel.load(library, file, {
+    ...settings,
+    onProgress: (fraction) => {
+      const nowMs = performance.now();
+      if (nowMs - lastMs < PROGRESS_MS) return;
+      lastMs = nowMs;
+      context.log('info', `loading ${file}: ${Math.round(fraction * 100)} %`);
+    },
+  });
+}
+
+function contextOptions(settings: LlamaSettings, limits: ModelLimits) {
+  return {
+    cellCount: limits.cellCount,
+    sequenceCount: limits.isDeviceSampling ? limits.sequenceCount * 2 : limits.sequenceCount,
+    stepTokensMax: limits.stepTokens,
+    threadCount: settings.threads,
+    batchThreadCount: settings.batchThreads,
+    cacheTypeK: settings.cacheTypeK,
+    cacheTypeV: settings.cacheTypeV,
+    flashAttention: settings.flashAttention,
+    pooling: 'unspecified' as const,
+    isEmbedding: false,
+    deviceSampledCount: limits.isDeviceSampling ? limits.sequenceCount : 0,
+  };
+}
+
+function makeEmbedding(model: LlamaModel, settings: LlamaSettings, limits: ModelLimits): EmbeddingEngine {
+  const sequencesMax = 32;
+  const context = LlamaContext.create(model, {
+    ...contextOptions(settings, limits),
+    cellCount: limits.embeddingTokens,
+    sequenceCount: sequencesMax,
+    stepTokensMax: limits.embeddingTokens,
+    pooling: limits.pooling,
+    isEmbedding: true,
+    deviceSampledCount: 0,
+  });
+  return new EmbeddingEngine({
+    context,
+    batchTokensMax: limits.embeddingTokens,
+    sequencesMax,
+    waitingMax: settings.maxWaiting,
+    outputLength: limits.pooling === 'rank' ? Math.max(model.classCount, 1) : model.embeddingLength,
+  });
+}
+
+async function makeDrafter(
+  library: LlamaLibrary,
+  settings: LlamaSettings,
+  limits: ModelLimits,
+  model: LlamaModel,
+  context: LoadContext,
+): Promise<Drafter> {
+  checkFile(settings.draftFile!);
+  const draft = await loadModel(library, settings.draftFile!, settings, context);
+  const difference = findVocabularyDifference(draft, model);
+  if (difference !== undefined) {
+    throw invalidArgument(
+      `draft model ${settings.draftFile} does not share the model's vocabulary: ${difference}`,
+    );
+  }
+  if (draft.isRecurrent) {
+    throw invalidArgument(
+      `draft model ${settings.draftFile} is recurrent: its state cannot be cut back to what was accepted`,
+    );
+  }
+  const options = { ...contextOptions(settings, limits), deviceSampledCount: 0 };
+  return new Drafter({
+    context: LlamaContext.create(draft, options),
+    stepTokensMax: options.stepTokensMax,
+    tokenCount: model.tokenCount,
+  });
+}
+
+function readTemplate({ chatTemplateFile }: LlamaSettings, model: LlamaModel): string | undefined {
+  if (chatTemplateFile === undefined) return model.chatTemplate;
+  checkFile(chatTemplateFile);
+  return readFileSync(chatTemplateFile, 'utf8');
+}
+
+function checkFile(file: string): void {
+  if (!existsSync(file)) throw invalidArgument(`there is no file ${file}`);
+}
+
+function describe(model: LlamaModel, limits: ModelLimits, library: LlamaLibrary): string {
+  const gpus = library.devices.filter(({ kind }) => kind === 'GPU').map(({ name }) => name);
+  const what = limits.isGenerating
+    ? `${limits.contextLength} tokens per request, ${limits.cellCount} KV cells, ${limits.runningMax} requests at once`
+    : `embeddings of up to ${limits.embeddingTokens} tokens`;
+  const megabytes = Math.round(model.byteLength / 1e6);
+  return `${model.description}, ${megabytes} MB, ${what}; libllama ${library.version} on ${gpus.join(', ') || 'CPU'}`;
+}

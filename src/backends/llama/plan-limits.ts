@@ -1,0 +1,106 @@
+// How large everything is for one model: contexts, cells, sequences, steps. From the settings where they say so, else from
+// the model file. Pure but for questions to the model.
+
+import { invalidArgument } from '../../domain/status.ts';
+import { POOLING, type Pooling } from './library/context.ts';
+import type { LlamaLibrary } from './library/libllama.ts';
+import type { LlamaModel } from './library/model.ts';
+import type { LlamaSettings } from './llama-settings.ts';
+
+export interface ModelLimits {
+  readonly isGenerating: boolean;
+  readonly isEmbedding: boolean;
+  /** Tokens of one request, prompt and answer together. */
+  readonly contextLength: number;
+  readonly cellCount: number;
+  readonly sequenceCount: number;
+  readonly runningMax: number;
+  readonly stepTokens: number;
+  readonly prefillChunk: number;
+  readonly isPrefixCache: boolean;
+  readonly keptCellsMax: number;
+  readonly embeddingTokens: number;
+  readonly pooling: Pooling;
+  /** One state per sequence, which cannot be cut back to an earlier token: no shared prefixes, no speculation. */
+  readonly isRecurrent: boolean;
+  /** Greedy tokens are chosen where the logits are; then libllama has two ids for each sequence. */
+  readonly isDeviceSampling: boolean;
+}
+
+const CONTEXT_LENGTH_DEFAULT_MAX = 8192;
+const CELLS_DEFAULT = 16384;
+const CELLS_DEFAULT_ON_GPU = 65536;
+/**
+ * A CPU looks at every cell in every row of a decode, if only to see that it is not the row's own; 2,048 of them cost about 4 %
+ * of a small model's step (docs/adr/0010). A GPU does not notice.
+ */
+const KEPT_CELLS_DEFAULT = 2048;
+const EMBEDDING_TOKENS_DEFAULT_MAX = 2048;
+/** Sequence ids for running requests and for kept prefixes; libllama has at most 256. */
+const SEQUENCES_MAX = 256;
+
+export function planLimits(model: LlamaModel, settings: LlamaSettings, library: LlamaLibrary): ModelLimits {
+  const architecture = model.metadata('general.architecture') ?? '';
+  const poolingInFile = Number(model.metadata(`${architecture}.pooling_type`) ?? Number.NaN);
+  const isCausal = model.metadata(`${architecture}.attention.causal`) !== 'false';
+  const isPooled = poolingInFile >= 1 || settings.pooling === 'rank';
+  const isGenerating = model.hasDecoder && isCausal && !isPooled;
+  const trained = model.trainedContextLength;
+  const contextLength = settings.contextLength ?? Math.min(trained, CONTEXT_LENGTH_DEFAULT_MAX);
+  const isGpu = isOnGpu(settings, library);
+  const cellCount = settings.kvCells ?? Math.max(isGpu ? CELLS_DEFAULT_ON_GPU : CELLS_DEFAULT, contextLength);
+  if (cellCount < contextLength && settings.contextLength !== undefined) {
+    throw invalidArgument(
+      `kv_cells is ${cellCount}, less than context_length ${contextLength}: one request could not be finished`,
+    );
+  }
+  const { isRecurrent } = model;
+  if (isRecurrent && settings.speculative !== 'off') {
+    throw invalidArgument(
+      'parameter \'speculative\' must be "off": the state of a recurrent model cannot be cut back',
+    );
+  }
+  const isPrefixCache = settings.isPrefixCache && !isRecurrent;
+  const isEmbedding = !isGenerating || settings.isEmbedding;
+  const pooling = planPooling(settings.pooling, poolingInFile);
+  if (isEmbedding && pooling === 'none') {
+    throw invalidArgument(
+      'parameter \'pooling\' is "none", but an input needs one vector: mean, cls, last or rank',
+    );
+  }
+  const isDeviceSampling = isGpu && settings.splitMode !== 'tensor';
+  const idCount = isDeviceSampling ? SEQUENCES_MAX / 2 : SEQUENCES_MAX;
+  const runningMax = Math.min(settings.maxRunning, settings.stepTokens, idCount);
+  const sequenceCount = isPrefixCache ? idCount : runningMax;
+  return {
+    isGenerating,
+    isEmbedding,
+    contextLength: Math.min(contextLength, cellCount),
+    cellCount,
+    sequenceCount,
+    runningMax,
+    stepTokens: settings.stepTokens,
+    prefillChunk: Math.min(settings.prefillChunk, settings.stepTokens),
+    isPrefixCache,
+    keptCellsMax: settings.prefixCacheCells ?? (isGpu ? cellCount : KEPT_CELLS_DEFAULT),
+    embeddingTokens: Math.min(
+      trained,
+      settings.contextLength ?? (isGenerating ? EMBEDDING_TOKENS_DEFAULT_MAX : CONTEXT_LENGTH_DEFAULT_MAX),
+    ),
+    pooling,
+    isRecurrent,
+    isDeviceSampling,
+  };
+}
+
+/** As told, else as the file says. A model that was not made for it has none; the mean of its tokens serves best. */
+function planPooling(told: Pooling, inFile: number): Pooling {
+  const names = Object.keys(POOLING) as Pooling[];
+  return told === 'unspecified'
+    ? (names.find((name) => POOLING[name] === inFile && inFile >= 1) ?? 'mean')
+    : told;
+}
+
+function isOnGpu({ gpuLayers }: LlamaSettings, library: LlamaLibrary): boolean {
+  return gpuLayers !== 0 && library.devices.some(({ kind }) => kind === 'GPU');
+}

@@ -1,0 +1,20 @@
+// Answers tokenize requests: text or messages to tokens, tokens to text.
+
+import type { GenerationBuilder } from './build-generation.ts';
+
+export async function answerTokenize(builder: GenerationBuilder, body: Readonly<Record<string, unknown>>) {
+  const { text, messages, tools, tokens } = body;
+  if (Array.isArray(tokens)) return { json: { text: builder.textOf(tokens) }, promptTokens: 0 };
+  const ids =
+    messages === undefined
+      ? builder.tokenize(text, {
+          isSpecialAdded: body['add_special'] !== false,
+          isSpecialParsed: body['parse_special'] !== false,
+        })
+      : builder.renderChat({ messages, tools });
+  const pieces = body['with_pieces'] === true ? { pieces: ids.map((token) => builder.pieceText(token)) } : {};
+  return {
+    json: { tokens: ids, ...pieces, count: ids.length, max_model_len: builder.contextLength },
+    promptTokens: 0,
+  };
+}

@@ -1,0 +1,254 @@
+// Makes a generation of a request: its prompt as tokens, its settings checked, one choice for each text it wants. Everything
+// that can be wrong with a request is refused here, before it takes a place in the engine.
+
+import { randomInt } from 'node:crypto';
+import type { ResponseSender } from '../../../backend/sdk.ts';
+import { invalidArgument } from '../../../domain/status.ts';
+import { createPrng } from '../../../lib/prng.ts';
+import { CandidateList } from '../engine/candidate-list.ts';
+import { Choice, type ChoiceSettings } from '../engine/choice.ts';
+import { TokenSampler } from '../engine/token-sampler.ts';
+import { CandidateMemory, GrammarConstraint } from '../library/grammar.ts';
+import type { LlamaModel } from '../library/model.ts';
+import type { LlamaSettings } from '../llama-settings.ts';
+import type { ModelLimits } from '../plan-limits.ts';
+import type { ChatTemplate } from '../text/chat-template.ts';
+import {
+  parseSamplingParameters,
+  type SamplingSettings,
+  samplingFromRequestParameters,
+} from '../text/sampling-parameters.ts';
+import {
+  parseToolChoice,
+  parseTools,
+  type ToolFormat,
+  toolFormatOf,
+  toolGrammar,
+} from '../text/tool-format.ts';
+import { type GenerationReport, GenerationResponder } from './generation-responder.ts';
+import type { LlamaRequest, Question } from './read-request.ts';
+import type { RequestInfo } from './request-info.ts';
+import type { ResponseTensors } from './response-tensors.ts';
+
+export interface BuilderParts {
+  readonly model: LlamaModel;
+  readonly limits: ModelLimits;
+  readonly settings: LlamaSettings;
+  readonly template: ChatTemplate;
+  readonly templateText: string | undefined;
+}
+
+export interface RequestParts {
+  readonly info: RequestInfo;
+  readonly sender: ResponseSender;
+  tensors(): ResponseTensors;
+  onStarted(promptTokens: number, cachedTokens: number): void;
+  onEnd(report: GenerationReport): void;
+}
+
+interface Prompt {
+  readonly tokens: readonly number[];
+  /** As the client gave it. */
+  readonly text: string;
+  /** A grammar that forces tool calls. */
+  readonly grammar: string | undefined;
+  readonly hasTools: boolean;
+  readonly stop: readonly string[];
+}
+
+export class GenerationBuilder {
+  readonly #parts: BuilderParts;
+  readonly #toolFormat: ToolFormat;
+  readonly #candidates: CandidateList;
+  readonly #grammarScratch: CandidateMemory;
+
+  constructor(parts: BuilderParts) {
+    this.#parts = parts;
+    this.#toolFormat = toolFormatOf(parts.templateText);
+    this.#candidates = new CandidateList(parts.model.tokenCount);
+    this.#grammarScratch = new CandidateMemory(parts.model.tokenCount);
+  }
+
+  get contextLength(): number {
+    return this.#parts.limits.contextLength;
+  }
+
+  build(
+    request: LlamaRequest,
+    { info, sender, tensors, onStarted, onEnd }: RequestParts,
+  ): GenerationResponder {
+    if (request.isStream && request.isInputExcluded === false) {
+      throw invalidArgument('When streaming, `exclude_input_in_output` = False is not allowed.');
+    }
+    const settings =
+      request.samplingParameters === undefined
+        ? samplingFromRequestParameters(Object.entries(info.parameters))
+        : parseSamplingParameters(request.samplingParameters);
+    const prompt = this.#readPrompt(request.question);
+    const maxTokens = this.#checkLength(prompt.tokens.length, settings);
+    const adapter = this.#findAdapter(settings.loraName);
+    const { model } = this.#parts;
+    const isSpecialShown = !settings.areSpecialTokensSkipped || prompt.hasTools;
+    return new GenerationResponder({
+      prompt: prompt.tokens,
+      choices: this.#makeChoices(prompt, settings, {
+        ...choiceSettings(settings, this.#speculation(settings) === 'lookup'),
+        stop: [...settings.stop, ...prompt.stop],
+        maxTokens,
+        isSpecialShown,
+        logprobCount: settings.logprobs ?? (wantsLogprobs(request) ? 0 : undefined),
+      }),
+      adapter,
+      priority: settings.priority === 0 ? info.priority : settings.priority,
+      maxTokens,
+      isDrafted: this.#speculation(settings) === 'draft',
+      isStream: request.isStream,
+      echo: request.isInputExcluded === true || request.question.kind === 'chat' ? '' : prompt.text,
+      extras: request.extras,
+      logprobsFormat: settings.logprobsFormat,
+      pieceOf: (token) => model.piece(token, true),
+      tensors,
+      sender,
+      onStarted: (cachedTokens) => onStarted(prompt.tokens.length, cachedTokens),
+      onEnd,
+    });
+  }
+
+  tokenize(text: unknown, options: { isSpecialAdded: boolean; isSpecialParsed: boolean }): number[] {
+    if (typeof text !== 'string') throw invalidArgument("'text' must be a string");
+    return this.#parts.model.tokenize(text, options);
+  }
+
+  /** A template writes the first token itself where the model wants one. */
+  renderChat(chat: Readonly<Record<string, unknown>>): number[] {
+    const { template, model } = this.#parts;
+    const text = template.render({
+      messages: chat['messages'],
+      tools: chat['tools'] ?? undefined,
+      kwargs: chat['chat_template_kwargs'] ?? undefined,
+    });
+    const begin = model.beginToken;
+    const isBegun = begin >= 0 && text.startsWith(model.tokenText(begin));
+    return model.tokenize(text, { isSpecialAdded: !isBegun, isSpecialParsed: true });
+  }
+
+  textOf(tokens: readonly unknown[]): string {
+    return Buffer.concat(
+      this.#checkTokens(tokens).map((token) => this.#parts.model.piece(token, true)),
+    ).toString();
+  }
+
+  pieceText(token: number): string {
+    return this.#parts.model.piece(token, true).toString();
+  }
+
+  #readPrompt(question: Question): Prompt {
+    const plain = { grammar: undefined, hasTools: false, stop: [] };
+    switch (question.kind) {
+      case 'text': {
+        const { text } = question;
+        if (text === '') throw invalidArgument('the prompt is empty');
+        const tokens = this.#parts.model.tokenize(text, { isSpecialAdded: true, isSpecialParsed: true });
+        return { ...plain, tokens, text };
+      }
+      case 'tokens': {
+        const tokens = this.#checkTokens(question.tokens);
+        return { ...plain, tokens, text: this.textOf(tokens) };
+      }
+      case 'chat':
+        return this.#readChat(question.chat);
+      default:
+        throw invalidArgument(`a ${question.kind} request generates no text`);
+    }
+  }
+
+  #readChat(chat: Readonly<Record<string, unknown>>): Prompt {
+    const tools = parseTools(chat['tools'] ?? undefined);
+    const toolChoice = parseToolChoice(chat['tool_choice'] ?? undefined, tools);
+    const isParallel = chat['parallel_tool_calls'] !== false;
+    return {
+      tokens: this.renderChat(toolChoice === 'none' ? { ...chat, tools: undefined } : chat),
+      text: '',
+      grammar: toolGrammar({ tools, toolChoice, isParallel, format: this.#toolFormat }),
+      hasTools: tools.length > 0 && toolChoice !== 'none',
+      stop: this.#parts.template.stopStrings,
+    };
+  }
+
+  #checkTokens(tokens: readonly unknown[]): number[] {
+    const { tokenCount } = this.#parts.model;
+    if (tokens.length === 0) throw invalidArgument('the prompt is empty');
+    const wrong = tokens.find(
+      (token) => !Number.isInteger(token) || Number(token) < 0 || Number(token) >= tokenCount,
+    );
+    if (wrong !== undefined)
+      throw invalidArgument(`${String(wrong)} is no token of this model, which has ${tokenCount}`);
+    return tokens as number[];
+  }
+
+  /** How many tokens may be generated. */
+  #checkLength(promptLength: number, { maxTokens }: SamplingSettings): number {
+    const { contextLength } = this.#parts.limits;
+    const room = contextLength - promptLength;
+    if (room < 1) {
+      throw invalidArgument(
+        `the prompt has ${promptLength} tokens, but this model's context is ${contextLength} tokens and the answer needs at least one: ` +
+          "shorten the prompt, or raise the parameter 'context_length' of its config",
+      );
+    }
+    return Math.min(maxTokens ?? room, room);
+  }
+
+  #makeChoices(prompt: Prompt, settings: SamplingSettings, choice: ChoiceSettings): Choice[] {
+    const { model } = this.#parts;
+    const grammarText = settings.grammar ?? prompt.grammar;
+    const seed = settings.seed ?? randomInt(2 ** 32);
+    return Array.from({ length: settings.n }, (_, i) => {
+      const grammar =
+        grammarText === undefined
+          ? undefined
+          : new GrammarConstraint(model, grammarText, this.#grammarScratch);
+      const sampler = new TokenSampler(settings, prompt.tokens, createPrng(seed + i), this.#candidates);
+      return new Choice(model, choice, prompt.tokens, { sampler, grammar });
+    });
+  }
+
+  #findAdapter(name: string | null): number {
+    if (name === null) return 0;
+    const { adapters } = this.#parts.settings;
+    if (adapters.length === 0) throw invalidArgument('LoRA feature is not enabled.');
+    const index = adapters.findIndex((adapter) => adapter.name === name);
+    if (index >= 0) return index + 1;
+    const names = adapters.map((adapter) => `'${adapter.name}'`).join(', ');
+    throw invalidArgument(`LoRA ${name} is not supported, we currently support [${names}]`);
+  }
+
+  #speculation({ speculative }: SamplingSettings): 'off' | 'draft' | 'lookup' {
+    const { settings, limits } = this.#parts;
+    if (speculative === 'draft' && settings.draftFile === undefined) {
+      throw invalidArgument(
+        'sampling parameter \'speculative\' is "draft", but the model has no draft_model',
+      );
+    }
+    if (speculative !== null && speculative !== 'off' && limits.isRecurrent) {
+      throw invalidArgument(
+        'sampling parameter \'speculative\' must be "off": the state of this model cannot be cut back',
+      );
+    }
+    return speculative ?? settings.speculative;
+  }
+}
+
+function wantsLogprobs({ extras }: LlamaRequest): boolean {
+  return extras.has('logprobs') || extras.has('cumulativeLogprob');
+}
+
+function choiceSettings(settings: SamplingSettings, isLookup: boolean) {
+  return {
+    minTokens: settings.minTokens,
+    isStopIncluded: settings.isStopIncluded,
+    stopTokens: new Set(settings.stopTokenIds),
+    isEndIgnored: settings.isEosIgnored,
+    isLookup,
+  };
+}

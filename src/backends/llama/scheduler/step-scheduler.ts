@@ -1,0 +1,323 @@
+// Decides, step by step, what the LLM engine computes: schedule → (the engine executes the plan) → update. It has no clock,
+// no library and no process; the engine (backends/llama/engine) is its only caller. Requests join and leave at every
+// step, share cells through KvLedger, and are preempted, the most junior first, when the cells run out.
+import { isToHoldBack, missingCells } from './admission.ts';
+import { KvLedger } from './kv-ledger.ts';
+import { makeRow, proposalsMax } from './plan-row.ts';
+import { insertBySeniority, type RequestState, remainingCount, removeFrom } from './request-state.ts';
+import { shareOut } from './share-out.ts';
+import {
+  type Admission,
+  type MemoryOp,
+  type NewRequest,
+  type PlanRow,
+  type SchedulerLimits,
+  SchedulerRefusal,
+  type SchedulerStats,
+  type StepPlan,
+  type StepResult,
+} from './step-plan.ts';
+
+const NO_PROPOSALS: ReadonlyMap<number, readonly number[]> = new Map();
+const NO_TOKENS: readonly number[] = [];
+
+/** What happens to requests while a plan is made. */
+interface PlanNotes {
+  readonly preempted: number[];
+  readonly admitted: Admission[];
+  readonly stuck: number[];
+}
+
+export class StepScheduler {
+  readonly #limits: SchedulerLimits;
+  readonly #runningMax: number;
+  readonly #ledger: KvLedger;
+  readonly #requests = new Map<number, RequestState>();
+  /** Both in order of seniority. */
+  readonly #waiting: RequestState[] = [];
+  readonly #running: RequestState[] = [];
+  readonly #cancelled = new Set<RequestState>();
+  /** adapter → the step that served it last. */
+  readonly #lastServed = new Map<number, number>();
+  #planUnderWay: StepPlan | undefined;
+  #rowsUnderWay = 0;
+  #stepCount = 0;
+  #arrivalCount = 0;
+  #preemptions = 0;
+  #promptTokensReused = 0;
+  #promptTokensComputed = 0;
+  #tokensRecomputed = 0;
+  #tokensProposed = 0;
+  #tokensAccepted = 0;
+
+  constructor(limits: SchedulerLimits) {
+    this.#limits = limits;
+    // Every running request can decode in every step, so each needs a row and a sequence.
+    this.#runningMax = Math.min(limits.runningMax, limits.sequenceCount, limits.stepTokensMax);
+    this.#ledger = new KvLedger(limits);
+  }
+
+  get stats(): SchedulerStats {
+    return {
+      running: this.#running.length,
+      waiting: this.#waiting.length,
+      held: this.#waiting.reduce((sum, { leader }) => sum + (leader === undefined ? 0 : 1), 0),
+      cellsUsed: this.#ledger.cellsUsed + this.#rowsUnderWay,
+      cellsCached: this.#ledger.cellsCached,
+      sequencesUsed: this.#ledger.sequencesUsed,
+      sequencesKept: this.#ledger.sequencesKept,
+      preemptions: this.#preemptions,
+      promptTokensReused: this.#promptTokensReused,
+      promptTokensComputed: this.#promptTokensComputed,
+      tokensRecomputed: this.#tokensRecomputed,
+      cellsEvicted: this.#ledger.cellsEvicted,
+      tokensProposed: this.#tokensProposed,
+      tokensAccepted: this.#tokensAccepted,
+    };
+  }
+
+  /** Throws a SchedulerRefusal when it does not take the request. */
+  add({ id, prompt, priority, adapter, maxTokens }: NewRequest): void {
+    const { waitingMax, cellCount } = this.#limits;
+    if (prompt.length === 0 || this.#requests.has(id)) {
+      throw new Error(`request ${id} ${prompt.length === 0 ? 'has no prompt' : 'is there already'}`);
+    }
+    if (prompt.length >= cellCount) {
+      const text = `the prompt has ${prompt.length} tokens, but the KV cache has only ${cellCount} cells`;
+      throw new SchedulerRefusal('prompt-too-long', text);
+    }
+    if (this.#waiting.length >= waitingMax) {
+      throw new SchedulerRefusal('queue-full', `${this.#waiting.length} requests wait already`);
+    }
+    const request: RequestState = {
+      ...{ id, priority, adapter, maxTokens, promptLength: prompt.length, tokens: Array.from(prompt) },
+      ...{ arrival: this.#arrivalCount++, sequence: undefined, replayLength: 0, preemptionCount: 0 },
+      ...{ isCancelled: false, leader: undefined, sharedLength: 0, holdCount: 0 },
+    };
+    this.#requests.set(id, request);
+    insertBySeniority(this.#waiting, request);
+  }
+
+  /** The request is in no later plan; what it has in the step under way is dropped by `update`. */
+  cancel(id: number): void {
+    const request = this.#requests.get(id);
+    if (request === undefined) return;
+    request.isCancelled = true;
+    if (request.sequence !== undefined) this.#cancelled.add(request);
+    else this.#leave(request);
+  }
+
+  /** The next step, or undefined when there is nothing to do. Each plan must be followed by `update` or `abandon`. */
+  schedule(proposals: ReadonlyMap<number, readonly number[]> = NO_PROPOSALS): StepPlan | undefined {
+    if (this.#planUnderWay !== undefined) throw new Error('a step is under way');
+    for (const request of this.#cancelled) this.#leave(request);
+    const notes: PlanNotes = { preempted: [], admitted: [], stuck: [] };
+    let rows: PlanRow[] = [];
+    while (rows.length === 0 && this.#requests.size > 0) {
+      this.#admit(notes);
+      rows = this.#fill(notes, proposals);
+    }
+    if (rows.length === 0 && notes.stuck.length === 0) return undefined;
+    const adapter = rows.length === 0 ? 0 : this.#requests.get(rows[0]!.requestId)!.adapter;
+    this.#lastServed.set(adapter, ++this.#stepCount);
+    const plan = { memory: this.#ledger.takeOps(), adapter, rows, ...notes };
+    this.#rowsUnderWay = rows.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    this.#planUnderWay = plan;
+    return plan;
+  }
+
+  /** Takes in what the engine has computed; rows without outputs need no result, nor do cancelled requests. */
+  update(plan: StepPlan, results: ReadonlyMap<number, StepResult>): void {
+    this.#endStep(plan);
+    for (const row of plan.rows) {
+      const request = this.#requests.get(row.requestId)!;
+      this.#takeIn(row, request, results.get(row.requestId));
+    }
+  }
+
+  /** The step has failed: its requests have left, and whatever it put into the cache will be removed. */
+  abandon(plan: StepPlan): void {
+    this.#endStep(plan);
+    for (const { requestId, firstPosition } of plan.rows) {
+      const request = this.#requests.get(requestId)!;
+      this.#ledger.cut(request.sequence!, firstPosition);
+      this.#leave(request);
+    }
+  }
+
+  /** Gives up all kept prefixes; the ops, with those of the last update, are to be executed now. */
+  clearCache(): readonly MemoryOp[] {
+    if (this.#planUnderWay !== undefined) throw new Error('a step is under way');
+    this.#ledger.dropKept();
+    return this.#ledger.takeOps();
+  }
+
+  #endStep(plan: StepPlan): void {
+    if (plan !== this.#planUnderWay) throw new Error('this is not the step under way');
+    this.#planUnderWay = undefined;
+    this.#rowsUnderWay = 0;
+  }
+
+  #takeIn({ tokens, firstPosition, outputs }: PlanRow, request: RequestState, result?: StepResult): void {
+    const isLast = request.isCancelled || result?.isFinished === true;
+    const accepted = result?.tokens ?? NO_TOKENS;
+    const rowCount = tokens.length;
+    if (accepted.length > (outputs === 'none' ? 0 : outputs === 'last' ? 1 : rowCount)) {
+      throw new Error(`${accepted.length} new tokens for ${rowCount} rows of request ${request.id}`);
+    }
+    if (accepted.length === 0 && outputs !== 'none' && !isLast) {
+      throw new Error(`no new token for request ${request.id}`);
+    }
+    // The first row is a known token; each further one is right only if it was accepted.
+    const keptCount = outputs === 'all' ? Math.max(1, accepted.length) : rowCount;
+    for (let i = 1; outputs === 'all' && i < keptCount; i++) {
+      if (accepted[i - 1] !== tokens[i])
+        throw new Error(`request ${request.id} accepts what was not proposed`);
+    }
+    const sequence = request.sequence!;
+    if (keptCount < rowCount) this.#ledger.cut(sequence, firstPosition + keptCount);
+    for (const token of accepted) request.tokens.push(token);
+    this.#ledger.append(sequence, request.tokens, keptCount);
+    this.#count(request, { rowCount, keptCount, firstPosition, outputs });
+    if (isLast) this.#leave(request);
+  }
+
+  #count(
+    request: RequestState,
+    row: { rowCount: number; keptCount: number; firstPosition: number; outputs: PlanRow['outputs'] },
+  ): void {
+    const prefilled = Math.min(row.firstPosition + row.keptCount, request.replayLength) - row.firstPosition;
+    if (prefilled > 0 && request.preemptionCount === 0) this.#promptTokensComputed += prefilled;
+    else if (prefilled > 0) this.#tokensRecomputed += prefilled;
+    if (row.outputs !== 'all') return;
+    this.#tokensProposed += row.rowCount - 1;
+    this.#tokensAccepted += row.keptCount - 1;
+  }
+
+  /** Ends a request: finished, cancelled, stuck or failed. */
+  #leave(request: RequestState): void {
+    this.#requests.delete(request.id);
+    this.#cancelled.delete(request);
+    if (request.sequence === undefined) removeFrom(this.#waiting, request);
+    else this.#stop(request);
+  }
+
+  /** Takes a running request off its sequence. */
+  #stop(request: RequestState): void {
+    removeFrom(this.#running, request);
+    this.#ledger.retire(request.sequence!, request.tokens);
+    request.sequence = undefined;
+  }
+
+  #preempt(request: RequestState, notes: PlanNotes): void {
+    this.#stop(request);
+    request.preemptionCount++;
+    this.#preemptions++;
+    insertBySeniority(this.#waiting, request);
+    notes.preempted.push(request.id);
+  }
+
+  #admit(notes: PlanNotes): void {
+    if (this.#waiting.length === 0) return;
+    let reserved = this.#running.reduce((sum, request) => sum + remainingCount(request), 0);
+    let heldCount = 0;
+    // Those who hold back have a place: who comes after them may not take it.
+    for (let i = 0; i < this.#waiting.length && this.#running.length + heldCount < this.#runningMax; ) {
+      const request = this.#waiting[i]!;
+      if (this.#limits.isPrefixReuse && isToHoldBack(request, this.#running, this.#ledger)) {
+        heldCount++;
+        i++;
+        continue;
+      }
+      const missing = missingCells(request, { others: this.#running.length, reserved, ledger: this.#ledger });
+      if (missing <= 0) {
+        this.#begin(request, notes);
+        reserved += remainingCount(request);
+      } else if (this.#running.length === 0) {
+        this.#leave(request);
+        notes.stuck.push(request.id);
+      } else return;
+    }
+  }
+
+  #begin(request: RequestState, notes: PlanNotes): void {
+    const { id, adapter, tokens } = request;
+    removeFrom(this.#waiting, request);
+    // One token at least is computed: its logits are what the next one is sampled from.
+    request.sequence = this.#ledger.open(adapter, tokens, tokens.length - 1);
+    request.replayLength = tokens.length;
+    insertBySeniority(this.#running, request);
+    const reusedTokens = request.sequence.computed;
+    const isResumed = request.preemptionCount > 0;
+    if (!isResumed) this.#promptTokensReused += reusedTokens;
+    notes.admitted.push({ id, reusedTokens, isResumed, sequence: request.sequence.id });
+  }
+
+  /** The rows of the adapter whose turn it is; none only when the last running request is stuck. */
+  #fill(notes: PlanNotes, proposals: ReadonlyMap<number, readonly number[]>): PlanRow[] {
+    const adapters = [...new Set(this.#running.map(({ adapter }) => adapter))];
+    const served = (adapter: number) => this.#lastServed.get(adapter) ?? 0;
+    adapters.sort((one, other) => served(one) - served(other));
+    for (const adapter of adapters) {
+      const members = this.#makeRoom(adapter, notes);
+      if (members.length > 0) {
+        const rows = this.#compose(members, proposals);
+        if (rows.length > 0) return rows;
+      }
+    }
+    return [];
+  }
+
+  /** The running requests of an adapter, when there are cells for each decode and for one token of the most senior. */
+  #makeRoom(adapter: number, notes: PlanNotes): RequestState[] {
+    for (const request of this.#running) {
+      const { sequence, tokens } = request;
+      if (request.adapter !== adapter || remainingCount(request) === 1) continue;
+      const shared = this.#ledger.share(sequence!, tokens, tokens.length - 1);
+      if (request.preemptionCount === 0) this.#promptTokensReused += shared;
+    }
+    let isSettled = false;
+    for (;;) {
+      const members = this.#running.filter((request) => request.adapter === adapter);
+      const isNeeded = (request: RequestState) =>
+        remainingCount(request) === 1 || request === this.#running[0];
+      const needed = members.reduce((sum, request) => sum + (isNeeded(request) ? 1 : 0), 0);
+      if (needed <= this.#ledger.cellsAvailable) return members;
+      if (!isSettled) {
+        for (const { sequence, tokens } of this.#running) this.#ledger.settle(sequence!, tokens);
+        isSettled = true;
+      } else if (this.#running.length > 1) this.#preempt(this.#running.at(-1)!, notes);
+      else {
+        const [last] = members;
+        this.#leave(last!);
+        notes.stuck.push(last!.id);
+        return [];
+      }
+    }
+  }
+
+  #compose(members: readonly RequestState[], proposals: ReadonlyMap<number, readonly number[]>): PlanRow[] {
+    const { stepTokensMax, prefillChunkMax } = this.#limits;
+    const counts = shareOut(
+      members.map((request) => ({
+        remaining: remainingCount(request),
+        proposals: Math.min(
+          proposals.get(request.id)?.length ?? 0,
+          proposalsMax(request, this.#limits.contextLength),
+        ),
+      })),
+      {
+        rows: Math.min(stepTokensMax, this.#ledger.cellsAvailable),
+        prefillChunkMax,
+        isAnyDecoding: this.#running.some((request) => remainingCount(request) === 1),
+      },
+    );
+    this.#ledger.makeFree(counts.reduce((sum, count) => sum + count, 0));
+    const rows: PlanRow[] = [];
+    for (const [i, request] of members.entries()) {
+      const count = counts[i]!;
+      if (count > 0) rows.push(makeRow(request, count, proposals.get(request.id) ?? NO_TOKENS));
+    }
+    return rows;
+  }
+}
