@@ -186,7 +186,7 @@ export async function prepareModels(environment, say) {
   };
 }
 
-function runShown(file, args) {
+export function runShown(file, args) {
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { stdio: ['ignore', 2, 2] });
     child.on('error', reject);

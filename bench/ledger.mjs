@@ -16,13 +16,7 @@ export function describeRun({ options, environment, points }) {
   return {
     date: new Date().toISOString(),
     commit: readCommit(),
-    machine: {
-      cpu: cpus()[0]?.model.trim() ?? 'unknown',
-      coreCount: availableParallelism(),
-      memoryGib: Math.round(totalmem() / GIB),
-      os: `${type()} ${release().split('-')[0]}`,
-      node: process.version,
-    },
+    machine: describeMachine(),
     versions: {
       onnxruntimeNereid: readOnnxRuntimeVersion(),
       onnxruntimeTriton: environment.onnxruntime,
@@ -36,9 +30,20 @@ export function describeRun({ options, environment, points }) {
   };
 }
 
+export function describeMachine() {
+  return {
+    cpu: cpus()[0]?.model.trim() ?? 'unknown',
+    coreCount: availableParallelism(),
+    memoryGib: Math.round(totalmem() / GIB),
+    os: `${type()} ${release().split('-')[0]}`,
+    node: process.version,
+  };
+}
+
 /** A plus sign says that the tree held changes that no commit has. */
-function readCommit() {
-  const git = (...args) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
+export function readCommit() {
+  const git = (...args) =>
+    execFileSync('git', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   try {
     return git('rev-parse', '--short=10', 'HEAD') + (git('status', '--porcelain') === '' ? '' : '+');
   } catch {

@@ -22,9 +22,11 @@ export class BenchServer {
   #child;
   #exit;
   #logFile;
+  #readyPath;
 
-  constructor({ name, child, port, grpcPort, logFile }) {
+  constructor({ name, child, port, grpcPort, logFile, readyPath }) {
     this.name = name;
+    this.#readyPath = readyPath;
     this.port = port;
     this.grpcPort = grpcPort;
     this.#child = child;
@@ -36,25 +38,19 @@ export class BenchServer {
     });
   }
 
-  static async start({ name, file, args, env, logFolder }) {
+  /** A server that takes other flags than Triton's names its own, and where it says that it is ready. */
+  static async start({ name, file, args, env, logFolder, listenersOf = tritonListeners, readyPath }) {
     const [port, grpcPort, metricsPort] = await findFreePorts(3);
     const logFile = join(logFolder, `${name}.log`);
     const log = openSync(logFile, 'w');
-    const listeners = [
-      '--http-address=127.0.0.1',
-      `--http-port=${port}`,
-      `--metrics-port=${metricsPort}`,
-      '--grpc-address=127.0.0.1',
-      `--grpc-port=${grpcPort}`,
-    ];
-    const child = spawn(file, [...args, ...listeners], {
+    const child = spawn(file, [...args, ...listenersOf({ port, grpcPort, metricsPort })], {
       env: { ...process.env, ...env },
       stdio: ['ignore', log, log],
       detached: true,
       cwd: ROOT,
     });
     closeSync(log);
-    const server = new BenchServer({ name, child, port, grpcPort, logFile });
+    const server = new BenchServer({ name, child, port, grpcPort, logFile, readyPath });
     running.add(server);
     await server.#waitReady();
     return server;
@@ -85,7 +81,7 @@ export class BenchServer {
 
   async #isReady() {
     try {
-      return (await fetch(`http://${this.url}/v2/health/ready`)).ok;
+      return (await fetch(`http://${this.url}${this.#readyPath ?? '/v2/health/ready'}`)).ok;
     } catch {
       // Not listening yet.
       return false;
@@ -122,6 +118,16 @@ export class BenchServer {
     }
     return ticks * TICK_MS;
   }
+}
+
+function tritonListeners({ port, grpcPort, metricsPort }) {
+  return [
+    '--http-address=127.0.0.1',
+    `--http-port=${port}`,
+    `--metrics-port=${metricsPort}`,
+    '--grpc-address=127.0.0.1',
+    `--grpc-port=${grpcPort}`,
+  ];
 }
 
 /** Fields of /proc/PID/stat after the command, which may itself hold spaces: [3] session, [11] user, [12] system. */

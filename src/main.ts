@@ -25,6 +25,11 @@ async function main(argv: readonly string[]): Promise<void> {
       process.exitCode = await validateRepository(command);
       return;
     }
+    case 'pull': {
+      const { pull } = await import('./pull-command.ts');
+      process.exitCode = await pull(command.options);
+      return;
+    }
     case 'serve':
       await serve(command.options);
   }

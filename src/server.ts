@@ -20,9 +20,12 @@ import { internal, invalidArgument, unavailable } from './domain/status.ts';
 import { type GrpcFrontend, startGrpcFrontend } from './frontend/grpc/grpc-server.ts';
 import { HTTP2_DEFAULTS } from './frontend/grpc/http2/http2-types.ts';
 import type { GrpcServices } from './frontend/grpc/services.ts';
-import { type HttpFrontend, startHttpFrontend } from './frontend/http/http-server.ts';
+import { type HttpFrontend, startHttpFrontend, startRoutesFrontend } from './frontend/http/http-server.ts';
 import type { HttpServices } from './frontend/http/services.ts';
 import { type MetricsFrontend, startMetricsFrontend } from './frontend/metrics/metrics-server.ts';
+import { ApiKeys } from './frontend/openai/api-keys.ts';
+import { createOpenAiRoutes } from './frontend/openai/openai-routes.ts';
+import type { OpenAiServices } from './frontend/openai/services.ts';
 import type { ServerServices } from './frontend/services.ts';
 import { findLabelled } from './frontend/version-label.ts';
 import { hostCommandOf, memoryHostCommand } from './host-command.ts';
@@ -54,6 +57,8 @@ export class NereidServer {
   #phase: Phase = 'starting';
   #http: HttpFrontend | undefined;
   #grpc: GrpcFrontend | undefined;
+  #openai: HttpFrontend | undefined;
+  #apiKeys: ApiKeys | undefined;
   #metrics: MetricsFrontend | undefined;
 
   constructor(options: ServerOptions, logger: Logger) {
@@ -134,22 +139,58 @@ export class NereidServer {
         .child('grpc_server')
         .info(`Started GRPCInferenceService at ${grpc.address}:${this.#grpc.port}`);
     }
+    await this.#listenOpenAi();
     if (http.isAllowed) {
       this.#http = await startHttpFrontend(this.#httpServices(), http);
       log.info(`Started HTTPService at ${http.address}:${this.#http.port}`);
     }
     if (metrics.isAllowed) {
-      this.#metrics = await startMetricsFrontend(metrics, {
-        contentType: PROMETHEUS_CONTENT_TYPE,
-        render: () => renderPrometheus(this.#registry.collect()),
-      });
+      this.#metrics = await startMetricsFrontend(metrics, this.#metricsSource());
       log.info(`Started Metrics Service at ${metrics.address}:${this.#metrics.port}`);
     }
   }
 
+  /** The keys hold for /v1 of the HTTP port too, so they are read whether there is a port for it alone or not. */
+  async #listenOpenAi(): Promise<void> {
+    const { openai, http } = this.#options;
+    const logger = this.#logger.child('openai_server');
+    if (openai.apiKeyFile !== '') this.#apiKeys = await ApiKeys.open({ path: openai.apiKeyFile, logger });
+    if (!openai.isAllowed) return;
+    const routes = createOpenAiRoutes(this.#openAiServices(), { isAlone: true });
+    const listen = { ...openai, isPortReused: false, ssl: http.ssl };
+    this.#openai = await startRoutesFrontend({ routes, logger }, listen);
+    logger.info(`Started OpenAI API at ${openai.address}:${this.#openai.port}`);
+  }
+
+  #metricsSource(): { contentType: string; render(): string } {
+    return {
+      contentType: PROMETHEUS_CONTENT_TYPE,
+      render: () => renderPrometheus(this.#registry.collect()),
+    };
+  }
+
   #httpServices(): HttpServices {
     const { headerForwardPattern, inputBytesMax, restrictedApis } = this.#options.http;
-    return { ...this.#services('http_server'), headerForwardPattern, inputBytesMax, restrictedApis };
+    const furtherRoutes = createOpenAiRoutes(this.#openAiServices(), { isAlone: false });
+    return {
+      ...this.#services('http_server'),
+      headerForwardPattern,
+      inputBytesMax,
+      restrictedApis,
+      furtherRoutes,
+    };
+  }
+
+  #openAiServices(): OpenAiServices {
+    const { http, repository } = this.#options;
+    return {
+      ...this.#services('openai_server'),
+      restrictedApis: http.restrictedApis,
+      inputBytesMax: http.inputBytesMax,
+      apiKeys: this.#apiKeys,
+      repositoryPaths: repository.paths,
+      metrics: this.#metricsSource(),
+    };
   }
 
   #grpcServices(): GrpcServices {
@@ -237,7 +278,7 @@ export class NereidServer {
 
   async #drain(): Promise<void> {
     await this.#control.drain();
-    const closed = Promise.all([this.#http?.close(), this.#grpc?.close()]);
+    const closed = Promise.all([this.#http?.close(), this.#openai?.close(), this.#grpc?.close()]);
     await Promise.race([closed, sleep(FRONTEND_CLOSE_MS_MAX)]);
   }
 
@@ -257,6 +298,8 @@ export class NereidServer {
     this.#phase = 'exiting';
     for (const model of this.#catalog.models()) model.abandon(unavailable('Server exiting'));
     this.#http?.destroy();
+    this.#openai?.destroy();
+    this.#apiKeys?.close();
     this.#grpc?.destroy();
     this.#metrics?.close();
     this.#cache?.close();

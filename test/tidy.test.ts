@@ -19,6 +19,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   core: ['instance', 'wire/pbtxt', 'domain', 'lib'],
   frontend: ['core', 'wire', 'domain', 'lib'],
   cli: ['domain', 'lib'],
+  pull: ['domain', 'lib'],
   client: ['wire', 'domain', 'lib'],
   perf: ['client', 'domain', 'lib'],
   analyzer: ['client', 'domain', 'lib'],
@@ -30,6 +31,7 @@ const ENTRIES = [
   'src/host.ts',
   'src/host-command.ts',
   'src/memory-host.ts',
+  'src/pull-command.ts',
   'src/startup-tables.ts',
   'src/validate-command.ts',
 ];

@@ -14,6 +14,11 @@ if sys.version_info < PYTHON_MIN:
 # Started by path, the first entry is this directory; models and we ourselves import from the one above.
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from nereid_host.host import run_host  # noqa: E402  (needs the path above)
+from nereid_host.host import die_with_parent, run_host  # noqa: E402  (needs the path above)
 
-run_host(sys.argv[1] if len(sys.argv) > 1 else None)
+# A process that a model starts with multiprocessing imports this file under another name.
+if __name__ == "__main__":
+    run_host(sys.argv[1] if len(sys.argv) > 1 else None)
+elif os.environ.get("NEREID_CHILDREN_DIE_WITH_HOST") == "1":
+    # Those of an LLM engine hold the memory of the GPU, and must not when the host was killed.
+    die_with_parent()

@@ -52,14 +52,14 @@ def run_host(backend_file: Optional[str]) -> None:
     # because processes that a model starts would inherit a signal that is ignored.
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda *_: None)
-    _die_with_parent()
+    die_with_parent()
     # Prints reach the server's log when they happen.
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure")(line_buffering=True)
     Host(socket.socket(fileno=_SOCKET_FD), backend_file).run()
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """On Linux the kernel ends us with the server; elsewhere the closing socket does."""
     if not sys.platform.startswith("linux"):
         return
@@ -163,7 +163,7 @@ class Host:
     def _load(self, message: Dict[str, Any]) -> None:
         try:
             _require_numpy()
-            from nereid_host.adapters import find_adapter
+            from nereid_host.adapters import find_adapter, find_model_class
             from nereid_host.model import PythonModel
 
             adapter = find_adapter(message["backend"])
@@ -171,7 +171,11 @@ class Host:
             slots = message.get("slots")
             if slots is not None:
                 self._reader.slots = SharedSlots(slots["fd"], slots["slotBytes"])
-            self._model = PythonModel(message, self._backend_file) if is_python else adapter(message)
+            if is_python:
+                model_class = find_model_class(message["backend"])
+                self._model = PythonModel(message, self._backend_file, model_class)
+            else:
+                self._model = adapter(message)
             config = self._model.complete_config()
             self._send(FRAME_LOADED, {"config": config, "isRequestInfoWanted": is_python})
         except BaseException as error:

@@ -19,8 +19,9 @@ _OWN_FIELDS = ("router", "version_labels")
 
 
 class PythonModel:
-    def __init__(self, load: Dict[str, Any], backend_file: Optional[str]) -> None:
-        """`load` is the header of the LOAD frame; `backend_file` the model.py of a Python-based backend."""
+    def __init__(self, load: Dict[str, Any], backend_file: Optional[str], model_class: Optional[Any] = None) -> None:
+        """`load` is the header of the LOAD frame; `backend_file` the model.py of a Python-based backend, `model_class`
+        what stands in the place of one."""
         self._load = load
         self._placement: Dict[str, Any] = load["placement"]
         self._instance: Any = None
@@ -28,6 +29,9 @@ class PythonModel:
         runtime.instance_name = self.name
         # Python would write caches into the user's model repository, where a poll takes them for changes.
         sys.dont_write_bytecode = True
+        if model_class is not None:
+            self._class = model_class
+            return
         module = self._import_own() if backend_file is None else _import_backend(backend_file)
         self._class = getattr(module, "TritonPythonModel")
 

@@ -42,6 +42,29 @@ test('validate takes one directory', () => {
   assert.throws(() => parseCommand(['validate', '--foo']), /Unexpected argument: --foo/);
 });
 
+test('pull takes a source and its flags in both forms', () => {
+  const command = parseCommand(['pull', 'o/n', '--name=x', '--model-repository', 'repo', '--force']);
+  assert.ok(command.kind === 'pull');
+  assert.deepEqual(command.options, {
+    source: 'o/n',
+    repository: 'repo',
+    name: 'x',
+    file: undefined,
+    revision: undefined,
+    token: undefined,
+    sha256: undefined,
+    isForced: true,
+  });
+  const other = parseCommand(['pull', 'http://a/b.gguf?x=1', `--sha256=${'AB'.repeat(32)}`]);
+  assert.ok(other.kind === 'pull' && other.options.repository === 'models');
+  assert.equal(other.options.sha256, 'ab'.repeat(32));
+  assert.throws(() => parseCommand(['pull']), /pull needs a source/);
+  assert.throws(() => parseCommand(['pull', 'a', 'b']), /Unexpected argument: b/);
+  assert.throws(() => parseCommand(['pull', 'a', '--revison=1']), /Did you mean --revision\?/);
+  assert.throws(() => parseCommand(['pull', 'a', '--name']), /--name needs a value/);
+  assert.throws(() => parseCommand(['pull', 'a', '--sha256=12']), /64 hexadecimal digits/);
+});
+
 test('a mistyped command is answered with a guess', () => {
   assert.throws(
     () => parseCommand(['validat', 'x']),

@@ -1,14 +1,16 @@
-// argv → what to do: serve, validate, help, version.
+// argv → what to do: serve, validate, pull, help, version.
 // `serve` is the default, so that a tritonserver command line works as it is.
 
 import { closest } from './closest.ts';
 import type { ServerOptions } from './options.ts';
 import { parseFlags } from './parse-flags.ts';
+import { type PullOptions, parsePull } from './parse-pull.ts';
 import { UsageError } from './usage-error.ts';
 
 export type Command =
   | { readonly kind: 'serve'; readonly options: ServerOptions }
   | ({ readonly kind: 'validate' } & ValidateOptions)
+  | { readonly kind: 'pull'; readonly options: PullOptions }
   | { readonly kind: 'help' }
   | { readonly kind: 'version' };
 
@@ -21,7 +23,7 @@ export interface ValidateOptions {
 
 const BACKEND_DIRECTORY = '--backend-directory=';
 
-const COMMANDS = ['serve', 'validate', 'help'] as const;
+const COMMANDS = ['serve', 'validate', 'pull', 'help'] as const;
 
 /** `argv` without the program's name; throws UsageError. */
 export function parseCommand(argv: readonly string[]): Command {
@@ -34,6 +36,8 @@ export function parseCommand(argv: readonly string[]): Command {
       return { kind: 'help' };
     case 'validate':
       return parseValidate(rest);
+    case 'pull':
+      return { kind: 'pull', options: parsePull(rest) };
     case 'serve':
       return { kind: 'serve', options: parseFlags(rest) };
     default:

@@ -1,4 +1,4 @@
-// The flags of everything that listens: HTTP, gRPC, the two cloud endpoints, metrics.
+// The flags of everything that listens: HTTP, gRPC, the OpenAI API, the two cloud endpoints, metrics.
 // A part of flag-table.ts, which puts it in its place.
 
 import { COUNT, type Extra, row, THREADS } from './flag-row.ts';
@@ -127,6 +127,26 @@ export const LISTENER_FLAG_GROUPS: readonly FlagGroup[] = [
         '',
         'Ask for metadata: <api>[,<api>]:<key>=<value>.',
         RESTRICTED,
+      ),
+    ],
+  },
+  {
+    title: 'OpenAI',
+    flags: [
+      row(
+        'openai-port',
+        'integer',
+        '',
+        'Port for the OpenAI API alone, with /health and /metrics. Without it the API is only at /v1 of the HTTP port.',
+        PORT,
+      ),
+      row('openai-address', 'string', '', 'Address to listen on. The default is that of --http-address.'),
+      row(
+        'openai-api-key-file',
+        'string',
+        '',
+        'Serve /v1, on either port, only to requests with a key of this file: one per line, # begins a comment. It is ' +
+          'read again when it changes.',
       ),
     ],
   },

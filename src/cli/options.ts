@@ -63,6 +63,12 @@ export interface GrpcOptions extends ListenOptions {
   readonly connectionAgeGraceMs: number | undefined;
 }
 
+/** The listener of the OpenAI API alone; it speaks TLS when HTTP does. */
+export interface OpenAiOptions extends ListenOptions {
+  /** Empty: no key is asked for. */
+  readonly apiKeyFile: string;
+}
+
 export interface SslOptions {
   readonly isMutual: boolean;
   readonly serverCert: string;
@@ -114,6 +120,7 @@ export interface ServerOptions {
   readonly repository: RepositoryOptions;
   readonly http: HttpOptions;
   readonly grpc: GrpcOptions;
+  readonly openai: OpenAiOptions;
   readonly metrics: MetricsOptions;
   readonly log: LogSettings;
   readonly trace: TraceOptions;

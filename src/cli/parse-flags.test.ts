@@ -157,6 +157,15 @@ test('what is no flag is unexpected, with a guess', () => {
   assert.equal(refusal('--entirely-else'), 'Unexpected argument: --entirely-else');
 });
 
+test('the OpenAI API has a port of its own only when it is given one', () => {
+  assert.deepEqual(parse().openai, { isAllowed: false, address: '0.0.0.0', port: 0, apiKeyFile: '' });
+  const given = parse('--openai-port=9000', '--http-address=::1', '--openai-api-key-file=keys');
+  assert.deepEqual(given.openai, { isAllowed: true, address: '::1', port: 9000, apiKeyFile: 'keys' });
+  assert.equal(parse('--openai-port=0', '--openai-address=127.0.0.1').openai.address, '127.0.0.1');
+  assert.match(refusal('--openai-port=8000'), /HTTP requests and OpenAI requests at the same address/);
+  assert.match(refusal('--openai-port=70000'), /openai-port/);
+});
+
 test('two services on one socket are refused, unless one is off or the system chooses the port', () => {
   assert.equal(
     refusal('--http-port=8001'),

@@ -10,6 +10,7 @@ import type {
   ListenOptions,
   MetricsOptions,
   ModelControlMode,
+  OpenAiOptions,
   RepositoryOptions,
   ServerOptions,
   SslOptions,
@@ -39,6 +40,7 @@ export function parseFlags(argv: readonly string[]): ServerOptions {
     repository: repositoryOptions(values),
     http,
     grpc: grpcOptions(values),
+    openai: openAiOptions(values, http),
     metrics: metricsOptions(values, http),
     log: logSettings(values),
     trace: traceOptions(values),
@@ -141,6 +143,16 @@ function grpcOptions(values: FlagValues): GrpcOptions {
   };
 }
 
+function openAiOptions(values: FlagValues, http: HttpOptions): OpenAiOptions {
+  const isAllowed = values.has('openai-port');
+  return {
+    isAllowed,
+    address: values.text('openai-address') || http.address,
+    port: isAllowed ? values.number('openai-port') : 0,
+    apiKeyFile: values.text('openai-api-key-file'),
+  };
+}
+
 /** Asking for mutual TLS asks for TLS. */
 function sslOptions(values: FlagValues, listener: 'http' | 'grpc'): SslOptions | undefined {
   const isMutual = values.boolean(`${listener}-use-ssl-mutual`);
@@ -228,6 +240,7 @@ function checkPorts(options: ServerOptions): void {
   const services: readonly (readonly [string, ListenOptions])[] = [
     ['HTTP', options.http],
     ['GRPC', options.grpc],
+    ['OpenAI', options.openai],
     ['metrics', options.metrics],
   ];
   const used = new Map<string, string>();

@@ -9,12 +9,15 @@ const INDENT = ' '.repeat(8);
 
 const HEAD = `Usage: nereid [serve] --model-repository=<directory> [options]
        nereid validate <directory> [--print-config] [--backend-directory=<directory>]
+       nereid pull <owner/name | URL> [--model-repository=<directory>] [--name=<model>] [--file=<pattern>]
+                   [--revision=<branch, tag or commit>] [--token=<token>] [--sha256=<checksum>] [--force]
        nereid help
        nereid --version
 
 serve starts the server (the default), validate checks a model repository without serving it and, with
---print-config, shows the completed configuration of each model. Values are given as --flag=value or
---flag value; booleans are true or false.
+--print-config, shows the completed configuration of each model. pull fetches a GGUF or ONNX model from a
+Hugging Face repository (HF_ENDPOINT, HF_TOKEN) or a URL into a model repository (models, unless named).
+Values are given as --flag=value or --flag value; booleans are true or false.
 `;
 
 export function usageText(): string {

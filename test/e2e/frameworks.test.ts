@@ -16,11 +16,13 @@ const FRAMEWORKS = [
   { backend: 'pytorch', module: 'torch', package: 'torch' },
   { backend: 'tensorflow', module: 'tensorflow', package: 'tensorflow' },
   { backend: 'openvino', module: 'openvino', package: 'openvino' },
+  { backend: 'vllm', module: 'vllm', package: 'vllm' },
 ] as const;
 
 const TEST_PYTHON = process.env.NEREID_TEST_PYTHON ?? '';
 const CANDIDATES = [process.env.NEREID_FRAMEWORK_PYTHON ?? '', TEST_PYTHON].filter((python) => python !== '');
-const PROGRAM_MS_MAX = 240_000;
+/** Engines of language models take most of it to start. */
+const PROGRAM_MS_MAX = 480_000;
 
 for (const framework of FRAMEWORKS) {
   const python = CANDIDATES.find((candidate) => hasModule(candidate, framework.module));
@@ -43,7 +45,12 @@ for (const framework of FRAMEWORKS) {
         args: ['--model-control-mode=explicit'],
         env: { NEREID_PYTHON: python ?? '' },
       });
-      ({ output } = await runProgram(python ?? '', script, ['check', server.httpAddress, repository.path]));
+      ({ output } = await runProgram(python ?? '', script, [
+        'check',
+        server.httpAddress,
+        repository.path,
+        server.metricsAddress,
+      ]));
     });
 
     after(async () => {
@@ -56,9 +63,11 @@ for (const framework of FRAMEWORKS) {
 }
 
 test('a model whose framework is missing says how to get it', { skip: pythonSkip }, async () => {
-  const missing = [...FRAMEWORKS, { backend: 'tensorrt', module: 'tensorrt', package: 'tensorrt' }].filter(
-    (framework) => !hasModule(TEST_PYTHON, framework.module),
-  );
+  const missing = [
+    ...FRAMEWORKS,
+    { backend: 'tensorrt', module: 'tensorrt', package: 'tensorrt' },
+    { backend: 'tensorrtllm', module: 'tensorrt_llm', package: 'tensorrt-llm' },
+  ].filter((framework) => !hasModule(TEST_PYTHON, framework.module));
   const repository = createRepository();
   for (const { backend } of missing) {
     mkdirSync(repository.at(backend, '1'), { recursive: true });

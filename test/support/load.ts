@@ -12,6 +12,8 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string | number>>;
   readonly body?: string | Buffer;
   readonly agent?: Agent;
+  /** Silence for this long is no answer. */
+  readonly msMax?: number;
 }
 
 export interface Answer {
@@ -50,7 +52,8 @@ export function call(server: Pick<RunningServer, 'httpUrl'>, options: Call): Pro
       },
     );
     outgoing.on('error', (error) => done(0, error.message));
-    outgoing.setTimeout(ANSWER_MS_MAX, () => outgoing.destroy(new Error(`no answer in ${ANSWER_MS_MAX} ms`)));
+    const msMax = options.msMax ?? ANSWER_MS_MAX;
+    outgoing.setTimeout(msMax, () => outgoing.destroy(new Error(`no answer in ${msMax} ms`)));
     outgoing.end(body);
   });
 }

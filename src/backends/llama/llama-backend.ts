@@ -108,6 +108,8 @@ function contextOptions(settings: LlamaSettings, limits: ModelLimits) {
     flashAttention: settings.flashAttention,
     pooling: 'unspecified' as const,
     isEmbedding: false,
+    hasDevice: limits.hasDevice,
+    outputsPerSequenceMax: 1 + settings.draftTokens,
     deviceSampledCount: limits.isDeviceSampling ? limits.sequenceCount : 0,
   };
 }

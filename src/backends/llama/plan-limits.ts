@@ -25,6 +25,7 @@ export interface ModelLimits {
   readonly isRecurrent: boolean;
   /** Greedy tokens are chosen where the logits are; then libllama has two ids for each sequence. */
   readonly isDeviceSampling: boolean;
+  readonly hasDevice: boolean;
 }
 
 const CONTEXT_LENGTH_DEFAULT_MAX = 8192;
@@ -39,7 +40,11 @@ const EMBEDDING_TOKENS_DEFAULT_MAX = 2048;
 /** Sequence ids for running requests and for kept prefixes; libllama has at most 256. */
 const SEQUENCES_MAX = 256;
 
-export function planLimits(model: LlamaModel, settings: LlamaSettings, library: LlamaLibrary): ModelLimits {
+/** What the limits depend on. */
+export type ModelFacts = Pick<LlamaModel, 'metadata' | 'hasDecoder' | 'trainedContextLength' | 'isRecurrent'>;
+export type DeviceFacts = Pick<LlamaLibrary, 'devices'>;
+
+export function planLimits(model: ModelFacts, settings: LlamaSettings, library: DeviceFacts): ModelLimits {
   const architecture = model.metadata('general.architecture') ?? '';
   const poolingInFile = Number(model.metadata(`${architecture}.pooling_type`) ?? Number.NaN);
   const isCausal = model.metadata(`${architecture}.attention.causal`) !== 'false';
@@ -90,6 +95,7 @@ export function planLimits(model: LlamaModel, settings: LlamaSettings, library: 
     pooling,
     isRecurrent,
     isDeviceSampling,
+    hasDevice: isGpu,
   };
 }
 
@@ -101,6 +107,6 @@ function planPooling(told: Pooling, inFile: number): Pooling {
     : told;
 }
 
-function isOnGpu({ gpuLayers }: LlamaSettings, library: LlamaLibrary): boolean {
+function isOnGpu({ gpuLayers }: LlamaSettings, library: DeviceFacts): boolean {
   return gpuLayers !== 0 && library.devices.some(({ kind }) => kind === 'GPU');
 }

@@ -70,6 +70,7 @@ function words(...values: number[]): Buffer {
 }
 
 class NotedSender implements ResponseSender {
+  readonly hasRoom = true;
   readonly sent: string[] = [];
   isCancelled = false;
   readonly ended: Promise<void>;

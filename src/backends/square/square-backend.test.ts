@@ -62,6 +62,7 @@ async function answersTo(
       get isCancelled() {
         return answers[request]!.length >= (options.stopAfter ?? Number.POSITIVE_INFINITY);
       },
+      hasRoom: true,
       whenRoom: () => Promise.resolve(),
       send: (response: readonly ExecuteOutput[] | StatusError) => {
         answers[request]!.push((response as readonly ExecuteOutput[])[0]!.data.readInt32LE());

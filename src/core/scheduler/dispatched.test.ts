@@ -113,6 +113,23 @@ class World {
   }
 }
 
+test('a client that cancels as it gets the last response has had its end once', () => {
+  const world = new World();
+  const [entry] = world.send('a');
+  world.reply(1, BY_SENDER);
+  const { respond } = world.owner;
+  world.owner.respond = (...args) => {
+    const hasRoom = respond(...args);
+    world.dispatched.cancel(entry!);
+    return hasRoom;
+  };
+  world.take();
+  world.part(1, 0, { isFinal: true });
+  assert.deepEqual(world.take(), ['a final part', 'a fail CANCELLED CANCELED']);
+  assert.ok(world.dispatched.isEmpty);
+  assert.equal(world.dispatched.openCount, 0);
+});
+
 describe('a batch with one answer for each request', () => {
   test('ends with its RESPONSE; a second one, parts and a cancellation do nothing', () => {
     const world = new World();

@@ -184,7 +184,8 @@ export class Dispatched {
         else if (!part.isFinal) this.#pause(entry);
       });
     }
-    if (part.isFinal) this.#end(entry, () => this.#owner.finish(entry));
+    // Who was told of the last response may have cancelled the request just then.
+    if (part.isFinal && !entry.isAnswered) this.#end(entry, () => this.#owner.finish(entry));
   }
 
   /** The instance will answer nothing of what it was given. */

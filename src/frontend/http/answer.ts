@@ -43,10 +43,12 @@ const HTTP_STATUS: Readonly<Record<StatusCode, number>> = {
 const REASONS: Readonly<Record<number, string>> = {
   200: 'OK',
   400: 'Bad Request',
+  401: 'Unauthorized',
   403: 'Forbidden',
   404: 'Not Found',
   405: 'Method Not Allowed',
   408: 'Request Timeout',
+  413: 'Content Too Large',
   500: 'Internal Server Error',
   501: 'Not Implemented',
   503: 'Service Unavailable',

@@ -189,3 +189,22 @@ describe('refused', () => {
     assert.ok(result.kind === 'refused' && result.error.message.includes('non-empty chunks'));
   });
 });
+
+test('a body that is longer than wanted is counted and dropped, what follows it is kept', () => {
+  const text = 'x'.repeat(10);
+  for (const [keptBytesMax, keptBytes] of [
+    [10, 10],
+    [9, 0],
+  ] as const) {
+    for (const size of [1, 3, 11]) {
+      const reader = new BodyReader({ bodyLength: 10, isKept: true, keptBytesMax });
+      const bytes = Buffer.from(`${text}GET`);
+      let result: ReadResult = { kind: 'more' };
+      for (let at = 0; result.kind === 'more'; at += size)
+        result = reader.push(bytes.subarray(at, at + size));
+      assert.equal(result.kind, 'done');
+      assert.equal(reader.body.byteLength, 10);
+      assert.equal(Buffer.concat(reader.body.pieces).length, keptBytes);
+    }
+  }
+});

@@ -35,6 +35,7 @@ const DATA_END_BYTES = 2;
 export class BodyReader {
   readonly #pieces: Buffer[] = [];
   readonly #isKept: boolean;
+  readonly #keptBytesMax: number;
   readonly #isChunked: boolean;
   #byteLength = 0;
   /** Bytes still missing of the body, or of the current chunk. */
@@ -44,9 +45,13 @@ export class BodyReader {
   #chunkCount = 0;
   #trailerBytes = 0;
 
-  /** `bodyLength` -1 is chunked; with `isKept` false the bytes are counted and dropped. */
-  constructor(options: { bodyLength: number; isKept: boolean }) {
+  /**
+   * `bodyLength` -1 is chunked; with `isKept` false the bytes are counted and dropped, and so are all of them once they
+   * are more than `keptBytesMax`.
+   */
+  constructor(options: { bodyLength: number; isKept: boolean; keptBytesMax?: number | undefined }) {
     this.#isKept = options.isKept;
+    this.#keptBytesMax = options.keptBytesMax ?? HTTP_BODY_BYTES_MAX;
     this.#isChunked = options.bodyLength < 0;
     this.#left = Math.max(0, options.bodyLength);
     this.#phase = this.#isChunked ? 'size-line' : 'data';
@@ -86,6 +91,7 @@ export class BodyReader {
       this.#pieces.push(at === 0 && taken === chunk.length ? chunk : chunk.subarray(at, at + taken));
     }
     this.#byteLength += taken;
+    if (this.#byteLength > this.#keptBytesMax) this.#pieces.length = 0;
     this.#left -= taken;
     return at + taken;
   }

@@ -26,7 +26,12 @@ export type { HttpExchange } from './http-exchange.ts';
 
 /** Decides on a head; the answer is what to do with the body, or with nothing when the body is not wanted. */
 export interface HttpHandler {
-  begin(exchange: HttpExchange): { readonly isBodyKept: boolean; onBody(body: Body): void };
+  begin(exchange: HttpExchange): {
+    readonly isBodyKept: boolean;
+    /** A longer body is read and dropped; `onBody` sees its length. */
+    readonly bodyBytesMax?: number | undefined;
+    onBody(body: Body): void;
+  };
   /** `begin` or `onBody` threw; the client has been told. */
   onDefect(thrown: unknown): void;
 }
@@ -250,7 +255,11 @@ export class HttpConnection {
       return;
     }
     this.#plan = plan;
-    this.#reader = new BodyReader({ bodyLength: head.bodyLength, isKept: plan.isBodyKept });
+    this.#reader = new BodyReader({
+      bodyLength: head.bodyLength,
+      isKept: plan.isBodyKept,
+      keptBytesMax: plan.bodyBytesMax,
+    });
     if (head.isContinueExpected) this.#socket.write(CONTINUE, 'latin1');
   }
 

@@ -5,7 +5,9 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { HTTP_HEAD_MS_MAX, HTTP_REQUEST_MS_MAX } from '../../domain/limits.ts';
 import { StatusError } from '../../domain/status.ts';
+import type { Logger } from '../../lib/logger.ts';
 import { createInferRequestDecoder } from '../../wire/v2-json/infer-request-decoder.ts';
+import type { HttpRoutes } from '../http-routes.ts';
 import { type ListenAddress, listenOn } from '../listen.ts';
 import { createTlsContext, type TlsContext, type TlsFiles } from '../tls-context.ts';
 import { errorAnswer, type HttpAnswer, JSON_TYPE, statusAnswer, TEXT_TYPE } from './answer.ts';
@@ -15,7 +17,7 @@ import { HttpConnection, type HttpExchange, type HttpHandler } from './http-conn
 import { beginInfer, type InferContext } from './infer-endpoint.ts';
 import { JsonThread } from './json-thread.ts';
 import { headerOf } from './request-head.ts';
-import { categoryOf, findRoute, isLabelRoute, isMethodAllowed, type Route } from './router.ts';
+import { categoryOf, findRoute, isLabelRoute, isMethodAllowed, pathOf, type Route } from './router.ts';
 import type { HttpServices } from './services.ts';
 import { sharedMemory } from './shared-memory-endpoints.ts';
 import { traceSettings } from './trace-endpoints.ts';
@@ -36,11 +38,34 @@ export interface HttpListen extends ListenAddress {
   readonly ssl?: TlsFiles | undefined;
 }
 
+/** The inference API, with the further routes of the services beside it. */
 export async function startHttpFrontend(services: HttpServices, listen: HttpListen): Promise<HttpFrontend> {
-  const { logger } = services;
-  const tls = listen.ssl === undefined ? undefined : await openTls(listen.ssl, logger);
   const jsonThread = new JsonThread();
   const handler = createHandler({ services, decoder: createInferRequestDecoder(), jsonThread });
+  const frontend = await openFrontend(handler, listen, services.logger);
+  return {
+    ...frontend,
+    destroy: () => {
+      frontend.destroy();
+      void jsonThread.close();
+    },
+  };
+}
+
+/** A listener with nothing but these routes. */
+export function startRoutesFrontend(
+  { routes, logger }: { routes: HttpRoutes; logger: Logger },
+  listen: HttpListen,
+): Promise<HttpFrontend> {
+  const handler: HttpHandler = {
+    begin: (exchange) => beginRouted(routes, exchange) ?? refusal(exchange, errorAnswer(404, 'Not Found')),
+    onDefect: (thrown) => logger.error(`HTTP request failed: ${StatusError.from(thrown).stack}`),
+  };
+  return openFrontend(handler, listen, logger);
+}
+
+async function openFrontend(handler: HttpHandler, listen: HttpListen, logger: Logger): Promise<HttpFrontend> {
+  const tls = listen.ssl === undefined ? undefined : await openTls(listen.ssl, logger);
   const connections = new Set<HttpConnection>();
   const server = createListener({ tls, logger }, (socket) => {
     const connection = new HttpConnection(socket, handler);
@@ -72,18 +97,17 @@ export async function startHttpFrontend(services: HttpServices, listen: HttpList
     destroy: () => {
       tls?.close();
       for (const connection of connections) connection.destroy();
-      void jsonThread.close();
     },
   };
 }
 
-function openTls(files: TlsFiles, logger: HttpServices['logger']): Promise<TlsContext> {
+function openTls(files: TlsFiles, logger: Logger): Promise<TlsContext> {
   return createTlsContext({ files, label: 'http', protocol: 'http/1.1', logger });
 }
 
 /** Half-open, because a client may close its side when it has sent all; HttpConnection decides what that means. */
 function createListener(
-  { tls, logger }: { tls: TlsContext | undefined; logger: HttpServices['logger'] },
+  { tls, logger }: { tls: TlsContext | undefined; logger: Logger },
   onSocket: (socket: Socket) => void,
 ): Server {
   if (tls === undefined) return createServer({ allowHalfOpen: true }, onSocket);
@@ -116,7 +140,9 @@ function begin(context: InferContext, exchange: HttpExchange): ReturnType<HttpHa
   if (services.logger.isVerbose(1)) services.logger.verbose(1, `HTTP request: ${head.method} ${head.target}`);
   const route = findRoute(head.target);
   if (route === undefined || !isServed(services, route)) {
-    return refusal(exchange, errorAnswer(404, 'Not Found'));
+    const { furtherRoutes } = services;
+    const plan = furtherRoutes === undefined ? undefined : beginRouted(furtherRoutes, exchange);
+    return plan ?? refusal(exchange, errorAnswer(404, 'Not Found'));
   }
   const restricted = services.restrictedApis.get(categoryOf(route));
   if (restricted !== undefined && headerOf(head, restricted.header.toLowerCase()) !== restricted.value) {
@@ -148,6 +174,22 @@ function begin(context: InferContext, exchange: HttpExchange): ReturnType<HttpHa
       );
     },
   };
+}
+
+function beginRouted(
+  routes: HttpRoutes,
+  exchange: HttpExchange,
+): ReturnType<HttpHandler['begin']> | undefined {
+  const { head } = exchange;
+  return routes.begin({
+    method: head.method,
+    path: pathOf(head.target),
+    bodyLength: head.bodyLength,
+    cancellation: exchange.cancellation,
+    header: (name) => headerOf(head, name),
+    respond: (answer) => exchange.respond(answer),
+    begin: (answerHead) => exchange.begin(answerHead),
+  });
 }
 
 function isServed(services: HttpServices, route: Route): boolean {

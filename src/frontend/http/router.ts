@@ -66,7 +66,7 @@ export function findRoute(target: string): Route | undefined {
 }
 
 /** The path of an origin-form or absolute-form target, as UTF-8: the target has one character per byte. */
-function pathOf(target: string): string {
+export function pathOf(target: string): string {
   let path = target;
   const absolute = /^https?:\/\/[^/?#]*/i.exec(path);
   if (absolute !== null) path = path.slice(absolute[0].length) || '/';

@@ -33,11 +33,15 @@ export interface ChoiceNews {
   readonly finishReason: FinishReason | undefined;
 }
 
+/** What a choice asks of its model and of its grammar. */
+export type ChoiceVocabulary = Pick<LlamaModel, 'endTokens' | 'isEndOfGeneration' | 'piece'>;
+export type ChoiceGrammar = Pick<GrammarConstraint, 'allows' | 'mask' | 'accept' | 'free'>;
+
 export class Choice {
-  readonly #model: LlamaModel;
+  readonly #model: ChoiceVocabulary;
   readonly #settings: ChoiceSettings;
   readonly #sampler: TokenSampler;
-  readonly #grammar: GrammarConstraint | undefined;
+  readonly #grammar: ChoiceGrammar | undefined;
   readonly #assembler = new Utf8Assembler();
   readonly #stops: StopStrings;
   readonly #lookup: PromptLookup | undefined;
@@ -50,10 +54,10 @@ export class Choice {
   cumulativeLogprob = 0;
 
   constructor(
-    model: LlamaModel,
+    model: ChoiceVocabulary,
     settings: ChoiceSettings,
     prompt: readonly number[],
-    parts: { readonly sampler: TokenSampler; readonly grammar: GrammarConstraint | undefined },
+    parts: { readonly sampler: TokenSampler; readonly grammar: ChoiceGrammar | undefined },
   ) {
     this.#model = model;
     this.#settings = settings;
@@ -106,19 +110,18 @@ export class Choice {
       this.#logprobs.push(logprobs);
       this.cumulativeLogprob += logprobs.chosen.logprob;
     }
-    this.take(token);
-    return token;
+    return this.take(token);
   }
 
-  /** A token that was chosen elsewhere. */
-  take(token: number): void {
+  /** A token that was chosen elsewhere; returns it. */
+  take(token: number): number {
     const { maxTokens, minTokens, isEndIgnored, stopTokens, isSpecialShown } = this.#settings;
     this.#tokens.push(token);
     this.#sampler.accept(token);
     this.#lookup?.append(token);
     if (stopTokens.has(token) || (!isEndIgnored && this.#model.isEndOfGeneration(token))) {
       this.#finish('stop');
-      return;
+      return token;
     }
     this.#grammar?.accept(token);
     const text = this.#assembler.push(this.#model.piece(token, isSpecialShown));
@@ -129,10 +132,11 @@ export class Choice {
       this.#text += sendable;
       if (stop !== null) {
         this.#finishReason = 'stop';
-        return;
+        return token;
       }
     }
     if (this.#tokens.length >= maxTokens) this.#finish('length');
+    return token;
   }
 
   takeNews(): ChoiceNews {
@@ -153,8 +157,8 @@ export class Choice {
   }
 
   #finish(reason: FinishReason): void {
-    const { text } = this.#stops.push(this.#assembler.flush());
-    this.#text += text + this.#stops.flush();
+    // Half a character, where the last token allowed cut it off, is left out.
+    this.#text += this.#stops.flush();
     this.#finishReason = reason;
   }
 

@@ -75,7 +75,7 @@ export class EmbeddingEngine {
       const batch = this.#takeBatch();
       try {
         const outputs = await this.#decode(batch);
-        batch.forEach(({ resolve }, i) => resolve(outputs[i]!));
+        for (const [i, { resolve }] of batch.entries()) resolve(outputs[i]!);
       } catch (thrown) {
         for (const { reject } of batch) reject(StatusError.from(thrown));
       }

@@ -4,19 +4,12 @@
 
 import { internal, StatusError, unavailable } from '../../../domain/status.ts';
 import type { LlamaContext } from '../library/context.ts';
-import type {
-  MemoryOp,
-  PlanRow,
-  SchedulerLimits,
-  SchedulerStats,
-  StepPlan,
-  StepResult,
-} from '../scheduler/step-plan.ts';
+import type { SchedulerLimits, SchedulerStats, StepPlan, StepResult } from '../scheduler/step-plan.ts';
 import { SchedulerRefusal } from '../scheduler/step-plan.ts';
 import { StepScheduler } from '../scheduler/step-scheduler.ts';
 import type { Choice } from './choice.ts';
 import type { Drafter, DraftRequest } from './drafter.ts';
-import { SequenceMap } from './sequence-map.ts';
+import { StepBatch } from './step-batch.ts';
 
 export interface Generation {
   readonly prompt: readonly number[];
@@ -73,7 +66,7 @@ export class Engine {
   /** Generations with something to send, in the order in which it came up. */
   readonly #news = new Set<Generation>();
   readonly #started = new Set<Generation>();
-  #sequences: SequenceMap;
+  #batch: StepBatch;
   #stats: SchedulerStats;
   #nextId = 1;
   #wake: (() => void) | undefined;
@@ -83,7 +76,7 @@ export class Engine {
   constructor(options: EngineOptions) {
     this.#options = options;
     this.#scheduler = new StepScheduler(options.limits);
-    this.#sequences = new SequenceMap(options.limits.sequenceCount, options.isDeviceSampling);
+    this.#batch = newBatch(options);
     this.#stats = this.#scheduler.stats;
     this.#loop = this.#run();
   }
@@ -154,7 +147,7 @@ export class Engine {
       await this.#idle();
       return;
     }
-    this.#applyMemory(plan);
+    this.#batch.applyMemory(plan, (id) => this.#running.get(id)?.choice);
     for (const id of plan.stuck) this.#fail(id, stuck(this.#options.limits.cellCount));
     for (const { id, reusedTokens } of plan.admitted) this.#begin(id, reusedTokens);
     for (const id of plan.preempted) {
@@ -166,14 +159,14 @@ export class Engine {
       return;
     }
     const startMs = performance.now();
-    const outputs = this.#fillBatch(plan);
+    this.#batch.fill(plan);
     const decoding = this.#options.context.decode();
     this.#tellNews();
     const code = await decoding;
     if (code !== 0)
       throw internal(`libllama could not decode a batch of ${plan.rows.length} rows (code ${code})`);
     await this.#options.context.finishCompute();
-    const results = this.#choose(plan, outputs);
+    const results = this.#choose(plan);
     this.#scheduler.update(plan, results);
     this.#finish(results, startMs);
   }
@@ -207,19 +200,6 @@ export class Engine {
     return proposals.size === 0 ? undefined : proposals;
   }
 
-  #applyMemory({ memory, adapter, admitted }: StepPlan): void {
-    const { context, adapters } = this.#options;
-    const apply = (op: MemoryOp) => {
-      if (op.kind === 'remove') context.removeCells(op.sequence, op.begin, op.end);
-      else context.shareCells(op.from, op.to, op.begin, op.end);
-    };
-    for (const { id, sequence } of admitted) {
-      this.#sequences.begin(sequence, this.#running.get(id)?.choice.isDeviceChosen ?? false, apply);
-    }
-    for (const op of memory) apply(this.#sequences.translate(op));
-    context.useAdapter(adapter === 0 ? undefined : adapters[adapter - 1]);
-  }
-
   #begin(id: number, cachedTokens: number): void {
     const generation = this.#running.get(id)?.generation;
     if (generation === undefined || this.#started.has(generation)) return;
@@ -227,70 +207,17 @@ export class Engine {
     generation.onStarted(cachedTokens);
   }
 
-  /** By row of the plan: the output of its first token that asked for one, and the row of that token in the batch. */
-  #fillBatch({ rows }: StepPlan): { output: number; batchRow: number }[] {
-    const { context } = this.#options;
-    context.beginBatch();
-    return rows.map(({ sequence, tokens, firstPosition, outputs }) => {
-      const first = outputs === 'all' ? 0 : outputs === 'last' ? tokens.length - 1 : tokens.length;
-      const batchRow = context.rowCount + first;
-      let output = -1;
-      for (let i = 0; i < tokens.length; i++) {
-        const index = context.addRow(tokens[i]!, firstPosition + i, this.#sequences.of(sequence), i >= first);
-        if (i === first) output = index;
-      }
-      return { output, batchRow };
-    });
-  }
-
-  #choose(
-    { rows }: StepPlan,
-    outputs: readonly { output: number; batchRow: number }[],
-  ): Map<number, StepResult> {
-    const { context } = this.#options;
+  #choose({ rows }: StepPlan): Map<number, StepResult> {
     const results = new Map<number, StepResult>();
-    context.readLogits();
+    this.#options.context.readLogits();
     rows.forEach((row, i) => {
       const running = this.#running.get(row.requestId);
       if (running === undefined) return;
       running.sequence = row.sequence;
       running.isDecoding = row.outputs !== 'none';
-      const { output, batchRow } = outputs[i]!;
-      if (row.outputs === 'none') {
-        results.set(row.requestId, { tokens: [], isFinished: false });
-      } else if (this.#sequences.hasSampler(row.sequence)) {
-        results.set(row.requestId, this.#takeChosen(running.choice, row, batchRow));
-      } else {
-        results.set(row.requestId, this.#chooseRow(running.choice, row, output));
-      }
+      results.set(row.requestId, this.#batch.choose(running.choice, row, i));
     });
     return results;
-  }
-
-  /** Along the proposals as far as the model agrees with them, and one token more. */
-  #chooseRow(choice: Choice, row: PlanRow, output: number): StepResult {
-    const { context } = this.#options;
-    const proposed = row.outputs === 'all' ? row.tokens.slice(1) : [];
-    const tokens: number[] = [];
-    for (let i = 0; i <= proposed.length; i++) {
-      const token = choice.next(context.logitsOf(output + i));
-      tokens.push(token);
-      if (choice.finishReason !== undefined || token !== proposed[i]) break;
-    }
-    return { tokens, isFinished: choice.finishReason !== undefined };
-  }
-
-  #takeChosen(choice: Choice, row: PlanRow, batchRow: number): StepResult {
-    const { context } = this.#options;
-    const proposed = row.outputs === 'all' ? row.tokens.slice(1) : [];
-    const tokens: number[] = [];
-    for (let i = 0; i <= proposed.length; i++) {
-      const token = context.sampledToken(batchRow + i);
-      choice.take(token);
-      tokens.push(token);
-      if (choice.finishReason !== undefined || token !== proposed[i]) break;
-    }
-    return { tokens, isFinished: choice.finishReason !== undefined };
   }
 
   #finish(results: ReadonlyMap<number, StepResult>, startMs: number): void {
@@ -343,9 +270,13 @@ export class Engine {
     this.#failAll(error);
     this.#options.context.clearCells();
     this.#scheduler = new StepScheduler(this.#options.limits);
-    this.#sequences = new SequenceMap(this.#options.limits.sequenceCount, this.#options.isDeviceSampling);
+    this.#batch = newBatch(this.#options);
     this.#stats = this.#scheduler.stats;
   }
+}
+
+function newBatch({ context, limits, isDeviceSampling, adapters }: EngineOptions): StepBatch {
+  return new StepBatch(context, { sequenceCount: limits.sequenceCount, isDeviceSampling, adapters });
 }
 
 function refused(refusal: SchedulerRefusal): StatusError {

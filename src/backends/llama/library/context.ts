@@ -37,6 +37,10 @@ export interface ContextOptions {
   readonly flashAttention: keyof typeof FLASH_ATTENTION;
   readonly pooling: Pooling;
   readonly isEmbedding: boolean;
+  /** Some of the model is not on the CPU. */
+  readonly hasDevice: boolean;
+  /** Of one sequence in a step: one, and one for each token that may be proposed. */
+  readonly outputsPerSequenceMax: number;
   /** Sequences below this id choose their greedy token on the device; 0 where the logits are in reach anyway. */
   readonly deviceSampledCount: number;
 }
@@ -54,6 +58,7 @@ export class LlamaContext {
   readonly #outputs;
   readonly #batch: NativeBatch;
   readonly #samplers: readonly bigint[];
+  readonly #hasDevice: boolean;
   #rowCount = 0;
   #outputCount = 0;
   #logits: Float32Array = new Float32Array(0);
@@ -71,6 +76,7 @@ export class LlamaContext {
     this.model = model;
     this.pointer = pointer;
     this.#samplers = samplers;
+    this.#hasDevice = options.hasDevice;
     this.cellCount = functions.llama_n_ctx(pointer);
     this.#memory = functions.llama_get_memory(pointer);
     this.#tokens = int32Array(rows);
@@ -101,6 +107,7 @@ export class LlamaContext {
       n_batch: options.stepTokensMax,
       n_ubatch: options.stepTokensMax,
       n_seq_max: options.sequenceCount,
+      n_outputs_max_per_seq: options.outputsPerSequenceMax,
       // The library plans one output per sequence, however small a batch is, and aborts where it may have fewer.
       n_outputs_max: Math.max(options.stepTokensMax, options.sequenceCount),
       n_threads: options.threadCount,
@@ -180,10 +187,11 @@ export class LlamaContext {
     });
   }
 
-  /** A device may still compute when `decode` has answered. */
-  finishCompute(): Promise<void> {
+  /** A device may still compute when `decode` has answered; a CPU is finished. */
+  async finishCompute(): Promise<void> {
+    if (!this.#hasDevice) return;
     const { functions } = this.model.library;
-    return new Promise((resolve, reject) => {
+    await new Promise<void>((resolve, reject) => {
       functions.llama_synchronize.async(this.pointer, (error) => {
         if (error) reject(error);
         else resolve();

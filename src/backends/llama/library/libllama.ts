@@ -126,6 +126,8 @@ function typeOf(name: string): string | typeof BATCH {
 
 const LOG_CALLBACK = koffi.proto('void', ['int32_t', 'str', 'void *']);
 const MESSAGES_MAX = 200;
+/** The cache is larger than any one request may become. */
+const UNTRUE_WARNING = /possible training context overflow/;
 
 /**
  * The library prints hundreds of lines at a load. Errors and warnings are kept for the reason of a failed load, and
@@ -141,7 +143,7 @@ function collectMessages(functions: LlamaFunctions, log: (level: LogLevel, line:
     if (!line.endsWith('\n')) return;
     const whole = line.trimEnd();
     line = '';
-    if ((level !== 3 && level !== 4) || whole === '') return;
+    if ((level !== 3 && level !== 4) || whole === '' || UNTRUE_WARNING.test(whole)) return;
     if (messages.length < MESSAGES_MAX) messages.push(whole);
     log(level === 4 ? 'error' : 'warning', whole);
   };

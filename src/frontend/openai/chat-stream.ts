@@ -1,0 +1,116 @@
+// A chat completion as a stream of chunks: the role of every choice first, then what the choices say as it comes, their finish
+// reasons, the usage when it was asked for, [DONE]. chat-endpoint.ts makes one per request.
+
+import type { RoutedCall } from '../http-routes.ts';
+import { usageDocument } from './answer-head.ts';
+import { type ApiError, answerOf } from './api-error.ts';
+import { ChatChoice, type ChatDelta } from './chat-choice.ts';
+import type { ChatRequest } from './chat-request.ts';
+import { EventStream } from './event-stream.ts';
+import type { ChoicePiece, GenerationListener, Usage } from './generation-run.ts';
+import { chatLogprobs } from './token-logprobs.ts';
+import type { ToolCallDelta } from './tool-call-parser.ts';
+
+export interface ChatStreamOptions {
+  readonly call: RoutedCall;
+  readonly request: ChatRequest;
+  readonly head: string;
+  readonly onRoom: () => void;
+}
+
+export class ChatStream implements GenerationListener {
+  readonly #options: ChatStreamOptions;
+  readonly #stream: EventStream;
+  readonly #choices: readonly ChatChoice[];
+  #timings: unknown;
+
+  constructor(options: ChatStreamOptions) {
+    this.#options = options;
+    this.#stream = new EventStream(options.call, options.onRoom);
+    const { request } = options;
+    this.#choices = Array.from({ length: request.choiceCount }, () => new ChatChoice(request));
+  }
+
+  get isBehind(): boolean {
+    return this.#stream.isBehind;
+  }
+
+  onPiece(piece: ChoicePiece): void {
+    this.#sendRoles();
+    const choice = this.#choices[piece.choice]!;
+    const delta = choice.push(piece);
+    if (delta !== undefined)
+      this.#sendChoice(piece.choice, { delta: deltaDocument(delta), logprobs: this.#logprobs(delta) });
+    if (piece.finishReason === undefined) return;
+    this.#sendChoice(piece.choice, { delta: {}, finish_reason: choice.finishReason(piece.finishReason) });
+  }
+
+  onTimings(timings: unknown): void {
+    this.#timings = timings;
+  }
+
+  onDone(usage: Usage | undefined): void {
+    this.#sendRoles();
+    const { head, request } = this.#options;
+    const counted = request.hasUsageChunk ? `,"usage":${JSON.stringify(usageDocument(usage))}` : '';
+    const timed = this.#takeTimings();
+    if (counted !== '' || timed !== '') this.#stream.push(`${head}"choices":[]${counted}${timed}}`);
+    this.#stream.finish();
+  }
+
+  onError(error: ApiError): void {
+    if (!this.#stream.isOpen) {
+      this.#options.call.respond(answerOf(error));
+      return;
+    }
+    this.#stream.push(error.document);
+    this.#stream.end();
+  }
+
+  #sendRoles(): void {
+    if (this.#stream.isOpen) return;
+    this.#choices.forEach((_, index) => {
+      this.#sendChoice(index, { delta: { role: 'assistant', content: '' } });
+    });
+  }
+
+  #logprobs({ logprobs }: ChatDelta): object | null {
+    const { logprobCount } = this.#options.request;
+    return logprobCount === undefined || logprobs.length === 0 ? null : chatLogprobs(logprobs, logprobCount);
+  }
+
+  #sendChoice(
+    index: number,
+    news: { delta: object; logprobs?: object | null; finish_reason?: string },
+  ): void {
+    const { head, request } = this.#options;
+    const choice = JSON.stringify({
+      index,
+      delta: news.delta,
+      logprobs: news.logprobs ?? null,
+      finish_reason: news.finish_reason ?? null,
+    });
+    const isLastOfStream = news.finish_reason !== undefined && !request.hasUsageChunk;
+    const usage = request.hasUsageChunk ? ',"usage":null' : '';
+    this.#stream.push(`${head}"choices":[${choice}]${usage}${isLastOfStream ? this.#takeTimings() : ''}}`);
+  }
+
+  /** With the usage, or with a finish reason where there is no usage; alone when they come later than both. */
+  #takeTimings(): string {
+    const timings = this.#timings;
+    this.#timings = undefined;
+    return timings === undefined ? '' : `,"timings":${JSON.stringify(timings)}`;
+  }
+}
+
+function deltaDocument({ content, calls }: ChatDelta): object {
+  return {
+    ...(content === '' && calls.length > 0 ? {} : { content }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls.map(callDocument) }),
+  };
+}
+
+function callDocument({ index, id, name, arguments: text }: ToolCallDelta): object {
+  if (id === undefined) return { index, function: { arguments: text } };
+  return { index, id, type: 'function', function: { name, arguments: text } };
+}

@@ -1,0 +1,156 @@
+// POST /v1/completions: one or several prompts, each with its choices, numbered over all of them.
+
+import type { RoutedCall } from '../http-routes.ts';
+import { createHead, usageDocument } from './answer-head.ts';
+import { type ApiCall, modelOf, startGeneration } from './api-call.ts';
+import { type ApiError, answerOf, jsonAnswer } from './api-error.ts';
+import { type CompletionRequest, parseCompletionRequest } from './completion-request.ts';
+import { EventStream } from './event-stream.ts';
+import { canEcho } from './generation-inputs.ts';
+import type { ChoicePiece, GenerationListener, Usage } from './generation-run.ts';
+import type { FinishReason } from './response-piece.ts';
+import { completionLogprobs, type TokenLogprob } from './token-logprobs.ts';
+
+interface ListenerOptions {
+  readonly call: RoutedCall;
+  readonly request: CompletionRequest;
+  readonly head: string;
+  /** The prompt of each choice, for us to write before its text; empty where it is not wanted or the model does it. */
+  readonly echoes: readonly string[];
+}
+
+export function completions(api: ApiCall): void {
+  const request = parseCompletionRequest(api.body);
+  const model = modelOf(api, request.model);
+  const { call } = api;
+  const isModelEcho = request.isEcho && !request.isStream && canEcho(model);
+  const head = createHead(model, { idPrefix: 'cmpl', object: 'text_completion', asked: request.model });
+  const echoes = request.prompts.flatMap((prompt) => {
+    const isOurs = request.isEcho && !isModelEcho && prompt.kind === 'text';
+    return Array.from({ length: request.choiceCount }, () => (isOurs ? prompt.text : ''));
+  });
+  const options: ListenerOptions = { call, request, head, echoes };
+  const plan = { model, settings: request, prompts: request.prompts, isEcho: isModelEcho };
+  startGeneration(api, plan, (onRoom) =>
+    request.isStream ? new CompletionStream(options, onRoom) : new CompletionAnswer(options),
+  );
+}
+
+/** One chunk for each piece of text. */
+class CompletionStream implements GenerationListener {
+  readonly #options: ListenerOptions;
+  readonly #stream: EventStream;
+  readonly #echoes: string[];
+  /** Characters of each choice that have been sent. */
+  readonly #sentChars: number[];
+  #timings: unknown;
+
+  constructor(options: ListenerOptions, onRoom: () => void) {
+    this.#options = options;
+    this.#stream = new EventStream(options.call, onRoom);
+    this.#echoes = [...options.echoes];
+    this.#sentChars = options.echoes.map(() => 0);
+  }
+
+  get isBehind(): boolean {
+    return this.#stream.isBehind;
+  }
+
+  onPiece({ choice, text, logprobs, finishReason }: ChoicePiece): void {
+    const { head, request } = this.#options;
+    const whole = this.#echoes[choice]! + text;
+    this.#echoes[choice] = '';
+    const document = JSON.stringify({
+      index: choice,
+      text: whole,
+      logprobs: logprobsDocument(request, logprobs, this.#sentChars[choice]!),
+      finish_reason: finishReason ?? null,
+    });
+    this.#sentChars[choice]! += whole.length;
+    const isLast = finishReason !== undefined && !request.hasUsageChunk;
+    const usage = request.hasUsageChunk ? ',"usage":null' : '';
+    this.#stream.push(`${head}"choices":[${document}]${usage}${isLast ? this.#takeTimings() : ''}}`);
+  }
+
+  onTimings(timings: unknown): void {
+    this.#timings = timings;
+  }
+
+  onDone(usage: Usage | undefined): void {
+    const { head, request } = this.#options;
+    const counted = request.hasUsageChunk ? `,"usage":${JSON.stringify(usageDocument(usage))}` : '';
+    const timed = this.#takeTimings();
+    if (counted !== '' || timed !== '') this.#stream.push(`${head}"choices":[]${counted}${timed}}`);
+    this.#stream.finish();
+  }
+
+  onError(error: ApiError): void {
+    if (!this.#stream.isOpen) {
+      this.#options.call.respond(answerOf(error));
+      return;
+    }
+    this.#stream.push(error.document);
+    this.#stream.end();
+  }
+
+  #takeTimings(): string {
+    const timings = this.#timings;
+    this.#timings = undefined;
+    return timings === undefined ? '' : `,"timings":${JSON.stringify(timings)}`;
+  }
+}
+
+class CompletionAnswer implements GenerationListener {
+  readonly #options: ListenerOptions;
+  readonly #texts: string[][];
+  readonly #logprobs: TokenLogprob[][];
+  readonly #reasons: (FinishReason | null)[];
+  #timings: unknown;
+  /** Nothing leaves before the end. */
+  readonly isBehind = false;
+
+  constructor(options: ListenerOptions) {
+    this.#options = options;
+    this.#texts = options.echoes.map((echo) => [echo]);
+    this.#logprobs = options.echoes.map(() => []);
+    this.#reasons = options.echoes.map(() => null);
+  }
+
+  onPiece({ choice, text, logprobs, finishReason }: ChoicePiece): void {
+    this.#texts[choice]!.push(text);
+    this.#logprobs[choice]!.push(...logprobs);
+    if (finishReason !== undefined) this.#reasons[choice] = finishReason;
+  }
+
+  onTimings(timings: unknown): void {
+    this.#timings = timings;
+  }
+
+  onDone(usage: Usage | undefined): void {
+    const { call, head, request } = this.#options;
+    const rest = {
+      choices: this.#texts.map((texts, index) => ({
+        index,
+        text: texts.join(''),
+        logprobs: logprobsDocument(request, this.#logprobs[index]!, 0),
+        finish_reason: this.#reasons[index],
+      })),
+      usage: usageDocument(usage),
+      ...(this.#timings === undefined ? {} : { timings: this.#timings }),
+    };
+    call.respond(jsonAnswer(head + JSON.stringify(rest).slice(1)));
+  }
+
+  onError(error: ApiError): void {
+    this.#options.call.respond(answerOf(error));
+  }
+}
+
+function logprobsDocument(
+  request: CompletionRequest,
+  entries: readonly TokenLogprob[],
+  textOffset: number,
+): object | null {
+  const { logprobCount: count } = request;
+  return count === undefined ? null : completionLogprobs(entries, { count, textOffset });
+}
