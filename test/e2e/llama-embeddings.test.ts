@@ -143,7 +143,8 @@ describe('embeddings and reranking', { skip }, () => {
     for (const [i, { embeddings }] of single.entries()) assertNear(embeddings[0]!, together.embeddings[i]!);
     const many = Array.from({ length: 100 }, (_, i) => TEXTS[i % TEXTS.length]!);
     const { embeddings } = await embed('mean', { input: many });
-    for (const [i, vector] of embeddings.entries()) assertNear(vector, together.embeddings[i % TEXTS.length]!);
+    for (const [i, vector] of embeddings.entries())
+      assertNear(vector, together.embeddings[i % TEXTS.length]!);
   });
 
   test('tokens are taken as well as texts', async () => {

@@ -148,8 +148,8 @@ export class EngineMetrics {
     const bounds = this.#buckets[name];
     let index = bounds.findIndex((bound) => value <= bound);
     if (index < 0) index = bounds.length;
-    let observed = this.#histograms.get(name);
-    if (observed === undefined) this.#histograms.set(name, (observed = new Map()));
+    const observed: Observed = this.#histograms.get(name) ?? new Map();
+    this.#histograms.set(name, observed);
     const bucket = observed.get(index) ?? { sum: 0, count: 0 };
     observed.set(index, { sum: bucket.sum + value * count, count: bucket.count + count });
     this.#flushSoon();

@@ -180,7 +180,8 @@ export class LlamaModel {
   }
 
   isEndOfGeneration(token: number): boolean {
-    return (this.#isEog[token] ??= this.library.functions.llama_vocab_is_eog(this.vocab, token));
+    this.#isEog[token] ??= this.library.functions.llama_vocab_is_eog(this.vocab, token);
+    return this.#isEog[token];
   }
 
   tokenize(text: string, options: { isSpecialAdded: boolean; isSpecialParsed: boolean }): number[] {
@@ -206,7 +207,8 @@ export class LlamaModel {
   /** The bytes of a token; a character may be spread over several. `isSpecial`: control tokens have a text, too. */
   piece(token: number, isSpecial: boolean): Buffer {
     const pieces = isSpecial ? this.#specialPieces : this.#pieces;
-    return (pieces[token] ??= this.#readPiece(token, isSpecial));
+    pieces[token] ??= this.#readPiece(token, isSpecial);
+    return pieces[token];
   }
 
   #readPiece(token: number, isSpecial: boolean): Buffer {

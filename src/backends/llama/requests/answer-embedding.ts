@@ -22,8 +22,8 @@ export async function answerEmbedding(parts: EmbeddingParts, body: Body, isWante
     const hint = embedding === undefined ? '; set the parameter \'embeddings\' of its config to "true"' : '';
     throw invalidArgument(`Model ${config.name} does not support 'embed' request${hint}`);
   }
-  const inputs = readInputs(model, body['input']);
-  const dimensions = readDimensions(body['dimensions'], model.embeddingLength);
+  const inputs = readInputs(model, body.input);
+  const dimensions = readDimensions(body.dimensions, model.embeddingLength);
   const vectors = await embedding.compute(inputs, isWanted);
   return {
     json: {

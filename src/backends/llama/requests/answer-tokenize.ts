@@ -8,11 +8,11 @@ export async function answerTokenize(builder: GenerationBuilder, body: Readonly<
   const ids =
     messages === undefined
       ? builder.tokenize(text, {
-          isSpecialAdded: body['add_special'] !== false,
-          isSpecialParsed: body['parse_special'] !== false,
+          isSpecialAdded: body.add_special !== false,
+          isSpecialParsed: body.parse_special !== false,
         })
       : builder.renderChat({ messages, tools });
-  const pieces = body['with_pieces'] === true ? { pieces: ids.map((token) => builder.pieceText(token)) } : {};
+  const pieces = body.with_pieces === true ? { pieces: ids.map((token) => builder.pieceText(token)) } : {};
   return {
     json: { tokens: ids, ...pieces, count: ids.length, max_model_len: builder.contextLength },
     promptTokens: 0,

@@ -123,9 +123,9 @@ export class GenerationBuilder {
   renderChat(chat: Readonly<Record<string, unknown>>): number[] {
     const { template, model } = this.#parts;
     const text = template.render({
-      messages: chat['messages'],
-      tools: chat['tools'] ?? undefined,
-      kwargs: chat['chat_template_kwargs'] ?? undefined,
+      messages: chat.messages,
+      tools: chat.tools ?? undefined,
+      kwargs: chat.chat_template_kwargs ?? undefined,
     });
     const begin = model.beginToken;
     const isBegun = begin >= 0 && text.startsWith(model.tokenText(begin));
@@ -163,9 +163,9 @@ export class GenerationBuilder {
   }
 
   #readChat(chat: Readonly<Record<string, unknown>>): Prompt {
-    const tools = parseTools(chat['tools'] ?? undefined);
-    const toolChoice = parseToolChoice(chat['tool_choice'] ?? undefined, tools);
-    const isParallel = chat['parallel_tool_calls'] !== false;
+    const tools = parseTools(chat.tools ?? undefined);
+    const toolChoice = parseToolChoice(chat.tool_choice ?? undefined, tools);
+    const isParallel = chat.parallel_tool_calls !== false;
     return {
       tokens: this.renderChat(toolChoice === 'none' ? { ...chat, tools: undefined } : chat),
       text: '',

@@ -11,8 +11,10 @@ const NO_INFO: RequestInfo = { parameters: {}, priority: 0 };
 
 export function parseRequestInfo(info: Buffer | undefined): RequestInfo {
   if (info === undefined) return NO_INFO;
-  // Doubles may be NaN or infinite there, which no parameter of ours is.
-  const text = info.toString().replace(/(?<=[:,])(?:NaN|-?Infinity)(?=[,}])/g, 'null');
+  // Doubles may be NaN or infinite there, which no parameter of ours is. Strings are matched to be left alone.
+  const text = info
+    .toString()
+    .replace(/"(?:[^"\\]|\\.)*"|NaN|-?Infinity/g, (match) => (match.startsWith('"') ? match : 'null'));
   const { parameters = {}, priority = 0 } = JSON.parse(text) as Partial<RequestInfo>;
   return { parameters, priority };
 }
