@@ -24,6 +24,7 @@ import { type HttpFrontend, startHttpFrontend, startRoutesFrontend } from './fro
 import type { HttpServices } from './frontend/http/services.ts';
 import { type MetricsFrontend, startMetricsFrontend } from './frontend/metrics/metrics-server.ts';
 import { ApiKeys } from './frontend/openai/api-keys.ts';
+import { JsonThread } from './frontend/json-thread.ts';
 import { createOpenAiRoutes } from './frontend/openai/openai-routes.ts';
 import type { OpenAiServices } from './frontend/openai/services.ts';
 import type { ServerServices } from './frontend/services.ts';
@@ -58,6 +59,7 @@ export class NereidServer {
   #http: HttpFrontend | undefined;
   #grpc: GrpcFrontend | undefined;
   #openai: HttpFrontend | undefined;
+  readonly #jsonThread = new JsonThread();
   #apiKeys: ApiKeys | undefined;
   #metrics: MetricsFrontend | undefined;
 
@@ -213,6 +215,7 @@ export class NereidServer {
       serverId: this.#options.serverId,
       sharedMemory: this.#sharedMemory,
       trace: this.#trace,
+      jsonThread: this.#jsonThread,
       infer: (target, call) => infer(this.#catalog, target, call),
       isLive: () => this.#isLive(),
       isReady: () => this.#isLive() && this.#isReady(),
@@ -300,6 +303,7 @@ export class NereidServer {
     this.#http?.destroy();
     this.#openai?.destroy();
     this.#apiKeys?.close();
+    void this.#jsonThread.close();
     this.#grpc?.destroy();
     this.#metrics?.close();
     this.#cache?.close();

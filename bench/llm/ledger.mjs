@@ -72,8 +72,24 @@ function renderRow({ date, commit, machine, library, model, threads, gpuLayers, 
       `medians of ${rounds} round${rounds === 1 ? '' : 's'}, windows of ${windowMs / 1000} s.`,
     '',
     ...renderTable(points),
+    ...renderReuse(points),
     '',
   ];
+}
+
+/** What the shared prefix is worth, where a run has both: the same prompts' length with and without something to reuse. */
+export function renderReuse(points) {
+  const lines = points.flatMap(({ scenario, concurrency, systems }) => {
+    const other = points.find((point) => point.scenario === 'unique' && point.concurrency === concurrency);
+    if (scenario !== 'shared' || other === undefined) return [];
+    const ratios = Object.entries(systems).flatMap(([name, { tokensPerS }]) =>
+      other.systems[name] === undefined
+        ? []
+        : [`${name} ${(tokensPerS / other.systems[name].tokensPerS).toFixed(1)}x`],
+    );
+    return [`Throughput of shared over unique at ${concurrency}: ${ratios.join(', ')}.`];
+  });
+  return lines.length === 0 ? [] : ['', ...lines];
 }
 
 const COLUMNS = [

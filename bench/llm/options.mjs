@@ -26,8 +26,8 @@ export const USAGE = `usage: npm run bench:llm -- [options]
                        (default ${DEFAULT_SYSTEMS.join(', ')})
   --with LIST          these beside the default
   --scenario LIST      of ${Object.keys(SCENARIOS).join(', ')} (default all)
-  --concurrency LIST   streams at once (default 1,4,16,64, and 16 for unique)
-  --seconds N          length of the window of a point (default 10)
+  --concurrency LIST   streams at once (default 1,4,16,64, and 4 for unique)
+  --seconds N          length of the window of a point (default 10; four times that for unique)
   --library WHICH      prebuilt: the npm package; native: what npm run build:libllama made; or a directory
                        (default prebuilt, which has no llama-server)
   --threads N          of every system (default: every core)

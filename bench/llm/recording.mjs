@@ -4,7 +4,7 @@
 import { OUTPUT_TOKENS, promptOf, suffixOf } from './workload.mjs';
 
 /** A ramp longer than this is a server that hangs. */
-const RAMP_MS_MAX = 400_000;
+const RAMP_MS_MAX = 600_000;
 
 /**
  * Every stream asks again as soon as its answer has ended. The first answers are cut at different lengths, so that

@@ -9,10 +9,11 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { formatNumber, readCommit } from '../ledger.mjs';
 import { prepareLibrary, prepareModel, prepareNodeLlamaCpp } from './environment.mjs';
-import { describeRun, renderTable, writeLedger } from './ledger.mjs';
+import { describeRun, renderReuse, renderTable, writeLedger } from './ledger.mjs';
 import { parseOptions, USAGE } from './options.mjs';
 import { hasLlamaServer, MODEL_NAME, startLlamaServer, startNereidWith } from './servers.mjs';
 import { summarize } from './summary.mjs';
+import { SCENARIOS } from './workload.mjs';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const REST_MS = 500;
@@ -56,7 +57,7 @@ async function main() {
   if (bench.samples.length === 0)
     throw new Error(`nothing could be measured; the logs are in ${bench.workFolder}`);
   const row = describeRun({ ...bench, points: summarize(bench.samples) });
-  process.stdout.write(`\n${renderTable(row.points).join('\n')}\n`);
+  process.stdout.write(`\n${[...renderTable(row.points), ...renderReuse(row.points)].join('\n')}\n`);
   if (options.jsonFile !== undefined) writeFileSync(options.jsonFile, `${JSON.stringify(row)}\n`);
   if (options.writesLedger) {
     writeLedger(row);
@@ -134,7 +135,7 @@ async function measureTwice(bench, request) {
 
 async function measure(bench, { system, nereid, point }) {
   const { options, library, modelFile } = bench;
-  const common = { ...point, windowMs: options.windowMs };
+  const common = { ...point, windowMs: options.windowMs * SCENARIOS[point.scenario].windowFactor };
   if (system === 'nereid') return loadHttp(nereid, common);
   if (system.startsWith('llama-server')) {
     const server = await startLlamaServer({ ...bench, system, point });

@@ -160,7 +160,7 @@ export const ENSEMBLE_STALL_MS_MAX = 30_000;
 /** Sets of requested outputs for which an ensemble keeps the steps they need; clients use a few. */
 export const ENSEMBLE_ROUTES_MAX = 256;
 
-/** One request of the OpenAI API: a million tokens of text. Its JSON is parsed on the event loop, 1.4 ms for each MiB of text. */
+/** One request of the OpenAI API: a million tokens of text. */
 export const OPENAI_BODY_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Choices of one request, prompts times `n`; each is a sequence of its own in the model. */
@@ -168,6 +168,12 @@ export const OPENAI_CHOICES_MAX = 1024;
 
 /** Texts of one embeddings request, as OpenAI has it, and documents of one rerank request. */
 export const OPENAI_INPUTS_MAX = 2048;
+
+/** Schema, grammar or choices of one request, in characters of JSON; the settings are handled on the event loop. */
+export const OPENAI_STRUCTURE_CHARS_MAX = 128 * 1024;
+
+/** Tokens in a list of the settings, as the engine has it. */
+export const OPENAI_SETTING_TOKENS_MAX = 1024;
 
 /** Text that may begin a tool call is held back up to this, then it is content. */
 export const OPENAI_TOOL_CALL_CHARS_MAX = 128 * 1024;

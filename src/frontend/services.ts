@@ -6,6 +6,7 @@ import type { LoadOverride } from '../core/repository/find-model.ts';
 import type { SharedMemory } from '../core/shm/shared-memory.ts';
 import type { TraceControl } from '../core/trace/trace-control.ts';
 import type { Logger } from '../lib/logger.ts';
+import type { JsonThread } from './json-thread.ts';
 
 /** The Triton release whose clients and behaviour this server follows. */
 export const TRITON_VERSION = '2.51.0';
@@ -47,6 +48,8 @@ export interface ServerServices {
   readonly serverId: string;
   readonly sharedMemory: SharedMemory;
   readonly trace: TraceControl;
+  /** For JSON that is too large for the event loop. */
+  readonly jsonThread: JsonThread;
   /** Throws when the request is refused; otherwise the sink is answered. */
   infer(target: InferTarget, call: InferCall): void;
   /** Throws UNAVAILABLE while the server is exiting. */

@@ -37,6 +37,13 @@ interface Ranked {
   readonly prompt_tokens: number;
 }
 
+interface OpenAiAnswer {
+  readonly data?: readonly { readonly index: number; readonly embedding: readonly number[] | string }[];
+  readonly results?: readonly { readonly index: number; readonly relevance_score: number }[];
+  readonly usage?: { readonly prompt_tokens: number };
+  readonly error?: { readonly message: string };
+}
+
 describe('embeddings and reranking', { skip }, () => {
   let repository: TestRepository;
   let files: TestRepository;
@@ -272,6 +279,42 @@ describe('embeddings and reranking', { skip }, () => {
     assert.equal(prompt_tokens, tokens.length);
     const [score] = await poolAlone(native, tokens, { length: 1, cellCount: 256 });
     assert.ok(Math.abs(results[0]!.relevance_score - score!) < TOLERANCE);
+  });
+
+  const post = async (path: string, body: object) => {
+    const response = await fetch(`${server.httpUrl}${path}`, { method: 'POST', body: JSON.stringify(body) });
+    return { status: response.status, body: (await response.json()) as OpenAiAnswer };
+  };
+
+  test("OpenAI's embeddings are the same vectors, as numbers and in base64", async () => {
+    const { embeddings, prompt_tokens } = await embed('mean', { input: TEXTS });
+    const { body } = await post('/v1/embeddings', { model: 'mean', input: TEXTS });
+    assert.equal(body.usage?.prompt_tokens, prompt_tokens);
+    for (const [i, { embedding, index }] of body.data!.entries()) {
+      assert.equal(index, i);
+      assertNear(embedding as number[], embeddings[i]!);
+    }
+    const encoded = await post('/v1/embeddings', {
+      model: 'mean',
+      input: TEXTS[0],
+      encoding_format: 'base64',
+    });
+    const bytes = Uint8Array.from(Buffer.from(encoded.body.data![0]!.embedding as string, 'base64'));
+    assertNear(Array.from(new Float32Array(bytes.buffer)), embeddings[0]!);
+    const cut = await post('/v1/embeddings', { model: 'mean', input: TEXTS[0], dimensions: 4 });
+    assert.equal(cut.body.data![0]!.embedding.length, 4);
+    const refused = await post('/v1/embeddings', { model: 'text-only', input: 'a' });
+    assert.equal(refused.status, 400);
+    assert.match(refused.body.error?.message ?? '', /does not support 'embed' request/);
+  });
+
+  test('/v1/rerank has the scores of the model, the best first', async () => {
+    const query = 'blue sky';
+    const { results } = await rerank('rank', { query, documents: TEXTS });
+    const { body } = await post('/v1/rerank', { model: 'rank', query, documents: TEXTS, top_n: 2 });
+    const pairs = body.results!.map(({ index, relevance_score }) => ({ index, relevance_score }));
+    assert.deepEqual(pairs, results.slice(0, 2));
+    assert.equal((await post('/v1/rerank', { model: 'mean', query, documents: TEXTS })).status, 400);
   });
 
   test('wrong rerank requests are refused by name', async () => {

@@ -259,13 +259,12 @@ describe('a llama model through generate', { skip: 'reason' in gguf ? gguf.reaso
     });
 
     test('with penalties leaves the path that repeats itself', async () => {
-      const prompt = ask('Translate "good morning" into Spanish.');
-      const plain = await client.text(greedy(prompt, { max_tokens: 20 }));
-      assert.match(plain, /(.{8,}).*\1/, 'it does not repeat itself');
+      const letters = 'a b a b a b a b a b a b a b a b';
+      const plain = await client.text(greedy(letters));
+      assert.match(plain, /^( a b){4}/);
       for (const penalty of [{ repetition_penalty: 2 }, { presence_penalty: 2 }, { frequency_penalty: 2 }]) {
-        const text = await client.text(greedy(prompt, { max_tokens: 20, ...penalty }));
-        assert.notEqual(text, plain, JSON.stringify(penalty));
-        assert.doesNotMatch(text, /(.{12,}).*\1/);
+        const text = await client.text(greedy(letters, penalty));
+        assert.ok(text.split(' a').length < plain.split(' a').length, `${JSON.stringify(penalty)}: ${text}`);
       }
     });
   });
@@ -399,7 +398,7 @@ describe('a llama model through generate', { skip: 'reason' in gguf ? gguf.reaso
     });
 
     test('that are cut off by the last token are left out', async () => {
-      for (let max_tokens = 1; max_tokens < 12; max_tokens++) {
+      for (const max_tokens of [1, 2, 3, 5, 8]) {
         const question = greedy(FRANCE, { structured_outputs: { choice: [text] }, max_tokens });
         const cut = await client.text(question);
         assert.ok(text.startsWith(cut), `${max_tokens}: ${cut}`);

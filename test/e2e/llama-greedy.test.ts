@@ -116,6 +116,14 @@ describe('greedy text of a llama model', { skip: 'reason' in gguf ? gguf.reason 
     requireEqual([output]);
   });
 
+  test('a prompt of more rows than the border between the kernels is libllama alone', async () => {
+    if ('reason' in gguf) return;
+    const prompt = `${'The sea is wide and the ship is small. '.repeat(12)}The captain`;
+    const expected = await generateAlone({ file: gguf.file, prompts: [prompt], tokensMax: TOKENS_MAX });
+    const output = await new LlamaClient(server, 'plain').generate(question(prompt));
+    assert.deepEqual(tokensOf([output]), expected[0]!.tokens);
+  });
+
   test('eight at once in steps of fewer than 64 rows are libllama alone, to the last token', async () => {
     if ('reason' in gguf) return;
     const options = { tokensMax: TOKENS_IN_STEP, isEndIgnored: true };

@@ -2,6 +2,8 @@
 // nor the machine suffers.
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { totalmem } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { addLlama, findGguf, headOf, LlamaClient, type Parameters, writeConfig } from '../support/llama.ts';
 import { call } from '../support/load.ts';
@@ -9,6 +11,8 @@ import { childrenOf } from '../support/processes.ts';
 import { createRepository, type TestRepository } from '../support/repository.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
 
+/** Keys and values of three heads of 64 in 30 layers, two bytes each. */
+const KV_CELL_BYTES = 30 * 3 * 64 * 2 * 2;
 const gguf = await findGguf();
 
 describe('llama models that cannot be loaded', { skip: 'reason' in gguf ? gguf.reason : false }, () => {
@@ -123,8 +127,8 @@ describe('llama models that cannot be loaded', { skip: 'reason' in gguf ? gguf.r
     ],
     [
       'a KV cache larger than the memory',
-      { kv_cells: 50_000_000 },
-      /a KV cache of 50000000 cells .*lower kv_cells/,
+      { kv_cells: Math.ceil(totalmem() / KV_CELL_BYTES) },
+      /a KV cache of \d+ cells needs [\d.]+ GB, but only [\d.]+ GB of memory are free; lower kv_cells/,
     ],
   ];
   for (const [what, parameters, expected] of WRONG) {
@@ -154,16 +158,16 @@ describe('llama models that cannot be loaded', { skip: 'reason' in gguf ? gguf.r
     assert.equal(childrenOf(server.pid).length, 2, 'hosts of good and two');
   });
 
-  test('a library that is not there', async () => {
+  test('a library that is not there, and one that is none', async () => {
     const path = repository.at('no-library');
     mkdirSync(path);
     const args = ['--model-control-mode=explicit', `--backend-config=llama,library-path=${path}`];
     const other = await startServer({ repository: repository.path, args });
     try {
-      assert.match(
-        await reasonOf('good', other),
-        /no libllama in .*: it must hold libllama, libggml and libggml-base/,
-      );
+      const missing = /no libllama in .*: it must hold libllama, libggml and libggml-base/;
+      assert.match(await reasonOf('good', other), missing);
+      for (const name of ['llama', 'ggml', 'ggml-base']) writeFileSync(join(path, `lib${name}.so`), 'none');
+      assert.match(await reasonOf('good', other), /libllama cannot be loaded from .*libllama\.so: /);
     } finally {
       await other.stop();
       rmSync(path, { recursive: true });

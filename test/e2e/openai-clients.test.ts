@@ -6,33 +6,17 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
 import { type OpenAiServer, startOpenAiServer } from '../support/openai.ts';
+import { OPENAI_PACKAGES } from '../support/openai-packages.ts';
 import { findPackages } from '../support/pip-packages.ts';
 import { pythonSkip, runPython } from '../support/python.ts';
 import { testChecks } from '../support/python-checks.ts';
-
-/** With all that it needs, since nothing is resolved. */
-const PACKAGES = [
-  'openai==3.49.0',
-  'anyio==4.16.0',
-  'httpx2==2.16.0',
-  'httpcore2==2.16.0',
-  'jiter==0.19.0',
-  'pydantic==2.14.3',
-  'pydantic_core==2.50.4',
-  'typing_extensions==4.16.0',
-  'sniffio==1.3.1',
-  'annotated-types==0.8.0',
-  'idna==3.20',
-  'truststore==0.10.5',
-  'typing-inspection==0.4.5',
-  'h11==0.16.0',
-];
 
 const SAY = [{ role: 'user' as const, content: 'say: hello big world' }];
 const TOOLS = [{ type: 'function' as const, function: { name: 'add', parameters: { type: 'object' } } }];
 const CALL = '<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>';
 
-const packages = pythonSkip === false ? await findPackages('openai', PACKAGES) : { reason: pythonSkip };
+const packages =
+  pythonSkip === false ? await findPackages('openai', OPENAI_PACKAGES) : { reason: pythonSkip };
 
 describe('clients of the OpenAI API', { skip: pythonSkip }, () => {
   let api: OpenAiServer;

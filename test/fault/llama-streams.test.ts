@@ -4,7 +4,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { EventStream } from '../support/event-stream.ts';
-import { encodeRequest, GrpcClient } from '../support/grpc.ts';
+import {
+  decodeStreamAnswer,
+  encodeRequest,
+  framed,
+  openRaw,
+  openSession,
+  rawAnswer,
+} from '../support/grpc.ts';
 import {
   addLlama,
   findGguf,
@@ -13,13 +20,15 @@ import {
   metricOf,
   type Question,
   textOf,
+  writeConfig,
 } from '../support/llama.ts';
 import { call, waitUntil } from '../support/load.ts';
-import { childrenOf, procSkip } from '../support/processes.ts';
+import { childrenOf, isAlive, procSkip, titleOf } from '../support/processes.ts';
 import { createRepository, type TestRepository } from '../support/repository.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
 
 const STREAMS = 64;
+const PARAMETERS = { threads: 1, context_length: 512, kv_cells: 4096 };
 /** Whole words of the vocabulary begin here; each stream is forced to repeat one. */
 const FIRST_TOKEN = 2000;
 const gguf = procSkip === false ? await findGguf() : { reason: procSkip };
@@ -34,12 +43,11 @@ describe('streams of a llama model', { skip: 'reason' in gguf ? gguf.reason : fa
     if ('reason' in gguf) return;
     repository = createRepository();
     const { file } = gguf;
-    const parameters = { threads: 1, context_length: 512, kv_cells: 4096 };
-    addLlama(repository, { name: 'smol', file, parameters });
+    addLlama(repository, { name: 'smol', file, parameters: PARAMETERS });
     addLlama(repository, {
       name: 'narrow',
       file,
-      parameters: { ...parameters, max_running: 1, max_waiting: 2 },
+      parameters: { ...PARAMETERS, max_running: 1, max_waiting: 2 },
     });
     const args = ['--model-control-mode=explicit', '--load-model=*'];
     server = await startServer({ repository: repository.path, args, isGrpc: true });
@@ -80,8 +88,10 @@ describe('streams of a llama model', { skip: 'reason' in gguf ? gguf.reason : fa
   async function requireIdle(model = 'smol'): Promise<void> {
     const look = async () => {
       const names = ['requests_running', 'requests_waiting', 'kv_cells_used', 'kv_cells_cached'];
-      const values = names.map((name) => metricOf(server, `nv_llm_${name}`, model));
-      return Promise.all(values);
+      // The metrics of a host go with it, and come back with the next.
+      return Promise.all(
+        names.map((name) => metricOf(server, `nv_llm_${name}`, model).catch(() => Number.NaN)),
+      );
     };
     let seen: number[] = [];
     const isIdle = async () => {
@@ -112,44 +122,38 @@ describe('streams of a llama model', { skip: 'reason' in gguf ? gguf.reason : fa
   });
 
   test('one that is not read does not stop the others, and has its whole text later', async () => {
-    const choices = 8;
-    const count = 96;
-    const grpc = new GrpcClient(server.grpcAddress);
-    const slow = grpc.stream();
+    const choices = 16;
+    const count = 44;
+    // Of what nobody reads the window of 64 KiB and the queue of the stream hold 1.1 MB; this is 1.4.
+    const session = openSession(server.grpcAddress);
+    const slow = openRaw(session, { method: 'ModelStreamInfer' });
     const sampling = { ...question(1, count).sampling, n: choices, logprobs: 20, logprobs_format: 'openai' };
-    slow.send(
-      encodeRequest('smol', [
-        ...['stream', 'return_logprobs', 'return_num_output_tokens'].map(flagTensor),
-        ...[
-          textTensor('text_input', 'Nobody reads'),
-          textTensor('sampling_parameters', JSON.stringify(sampling)),
-        ],
-      ]),
-    );
+    const request = encodeRequest('smol', [
+      ...['stream', 'return_logprobs'].map(flagTensor),
+      textTensor('text_input', 'Nobody reads'),
+      textTensor('sampling_parameters', JSON.stringify(sampling)),
+    ]);
+    slow.end(framed(request));
     const isRunning = async () => (await metricOf(server, 'nv_llm_requests_running', 'smol')) >= choices;
     assert.ok(await waitUntil(isRunning), 'the slow one does not run');
     for (const i of [2, 3, 4]) await requireWhole(open(i, 6), i, 6);
-    // More than the window of the connection and the queue of the stream hold: the rest waits in the host.
     await requireEngineIdle();
-    slow.read();
-    await slow.received(1);
-    slow.call.end();
-    assert.equal((await slow.ended).code, 0);
-    const names = slow.answers[0]!.infer_response!.outputs.map(({ name }) => name);
+    const answers = messagesOf((await rawAnswer(slow)).body).map(decodeStreamAnswer);
     let tokens = 0;
     let texts = Array<string>(choices).fill('');
-    for (const { infer_response, error_message } of slow.answers) {
+    for (const { infer_response, error_message } of answers) {
       assert.equal(error_message, '');
-      if (infer_response!.outputs.length === 0) continue;
-      const output = (name: string) => Buffer.from(infer_response!.raw_output_contents[names.indexOf(name)]!);
-      const pieces = stringsOf(output('text_output'));
+      const { outputs, raw_output_contents } = infer_response!;
+      const output = (name: string) =>
+        stringsOf(Buffer.from(raw_output_contents[outputs.findIndex((one) => one.name === name)]!));
+      const pieces = output('text_output');
       texts = texts.map((text, i) => text + pieces[i]!);
-      for (const json of stringsOf(output('logprobs'))) tokens += (JSON.parse(json) as unknown[]).length;
+      for (const json of output('logprobs')) tokens += (JSON.parse(json) as unknown[]).length;
     }
     assert.deepEqual(texts, Array(choices).fill(words[1]!.repeat(count)));
     assert.equal(tokens, choices * count);
-    assert.ok(slow.answers.length < count, `${slow.answers.length} responses: it was never asked to wait`);
-    grpc.close();
+    assert.ok(answers.length < count, `${answers.length} responses: it was never asked to wait`);
+    session.close();
     await requireIdle();
   });
 
@@ -167,13 +171,26 @@ describe('streams of a llama model', { skip: 'reason' in gguf ? gguf.reason : fa
     assert.deepEqual(await narrow.error(question(9, 1)), { status: 503, error: '2 requests wait already' });
     const refused = await narrow.post('generate_stream', { ...question(9, 1), stream: true });
     assert.deepEqual([refused.status, refused.text], [503, 'data: {"error":"2 requests wait already"}\n\n']);
+    assert.deepEqual(await narrow.error(question(9, 1, { n: 3 })), {
+      status: 400,
+      error:
+        "sampling parameter 'n' is 3, but only 2 texts may wait; raise the parameter 'max_waiting' of the model's config",
+    });
+    // One that waits goes away and makes room.
+    const leaving = streams.pop()!;
+    leaving.destroy();
+    const hasRoom = async () => (await metricOf(server, 'nv_llm_requests_waiting', 'narrow')) === 1;
+    assert.ok(await waitUntil(hasRoom), 'its place is not free');
+    const late = open(9, 2, 'narrow');
     await Promise.all(streams.map((stream, i) => requireWhole(stream, i, 40)));
+    await requireWhole(late, 9, 2);
+    assert.equal(leaving.events.length, 0);
     assert.equal(await narrow.text(question(9, 2)), words[9]!.repeat(2));
     await requireIdle('narrow');
   });
 
   test('the host killed in the middle: open streams end with the reason, the engine is back by itself', async () => {
-    const host = await hostOf('smol');
+    const host = hostOf('smol');
     const streams = Array.from({ length: 16 }, (_, i) => open(i, 400));
     await Promise.all(streams.map((stream) => stream.received(2)));
     let isLive = true;
@@ -190,36 +207,57 @@ describe('streams of a llama model', { skip: 'reason' in gguf ? gguf.reason : fa
       assert.match(errors[0]!.error!, /instance 'smol_0(?:_0)?' of model 'smol'.*SIGKILL/);
       assert.equal(stream.events.at(-1), errors[0]);
     }
-    // Asked at once: it waits for the new host.
+    // Nobody has asked the new host for anything.
+    await requireIdle();
     const narrow = open(5, 3, 'narrow');
     assert.equal(await client.text(question(7, 3)), words[7]!.repeat(3));
     await requireWhole(narrow, 5, 3);
     clearInterval(watch);
     assert.ok(isLive, 'the server was not live all the time');
-    assert.notEqual(await hostOf('smol'), host);
+    assert.notEqual(hostOf('smol'), host);
     await requireIdle();
   });
 
-  async function hostOf(model: string): Promise<number> {
-    // The model that is not `model` is asked for nothing, so its host has used less processor time; titles tell more.
-    const { readFileSync } = await import('node:fs');
-    const named = childrenOf(server.pid).filter((pid) =>
-      readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(model),
-    );
+  function hostOf(model: string): number {
+    const named = childrenOf(server.pid).filter((pid) => titleOf(pid).includes(` ${model}:`));
     assert.equal(named.length, 1, `${named.length} hosts of ${model}`);
     return named[0]!;
   }
+
+  test('loaded anew while streams run: they end whole, and the next are served by the new host', async () => {
+    const host = hostOf('smol');
+    const streams = Array.from({ length: 4 }, (_, i) => open(i, 30));
+    await Promise.all(streams.map((stream) => stream.received(2)));
+    writeConfig(repository, { name: 'smol', parameters: { ...PARAMETERS, max_running: 8 } });
+    const load = await call(server, { path: '/v2/repository/models/smol/load', body: '', msMax: 60_000 });
+    assert.equal(load.status, 200, load.text);
+    await Promise.all(streams.map((stream, i) => requireWhole(stream, i, 30)));
+    await requireWhole(open(6, 3), 6, 3);
+    assert.ok(await waitUntil(() => !isAlive(host)), 'the old host is still there');
+    assert.notEqual(hostOf('smol'), host);
+  });
 
   test('unloaded while streams run: they end whole, new ones are refused', async () => {
     const streams = Array.from({ length: 4 }, (_, i) => open(i, 30));
     await Promise.all(streams.map((stream) => stream.received(2)));
     const unload = call(server, { path: '/v2/repository/models/smol/unload', body: '', msMax: 60_000 });
-    const isRefused = async () => (await client.post('generate', question(9, 1))).status === 400;
+    const isRefused = async () => [400, 404].includes((await client.post('generate', question(9, 1))).status);
     assert.ok(await waitUntil(isRefused), 'new requests are taken');
     await Promise.all(streams.map((stream, i) => requireWhole(stream, i, 30)));
     assert.equal((await unload).status, 200);
     const isGone = async () => childrenOf(server.pid).length === 1;
     assert.ok(await waitUntil(isGone), 'the host is still there');
+  });
+
+  test('at the end of the server they end whole, and nothing is left', async () => {
+    const hosts = childrenOf(server.pid);
+    const streams = [open(3, 20, 'narrow'), open(4, 20, 'narrow')];
+    await streams[0]!.received(2);
+    const exit = server.stop('SIGTERM');
+    await requireWhole(streams[0]!, 3, 20);
+    await requireWhole(streams[1]!, 4, 20);
+    assert.deepEqual(await exit, { code: 0, signal: null });
+    assert.deepEqual(hosts.filter(isAlive), []);
   });
 });
 
@@ -232,6 +270,17 @@ function textTensor(name: string, text: string) {
 
 function flagTensor(name: string) {
   return { name, datatype: 'BOOL', shape: [1], bytes: Buffer.of(1) };
+}
+
+/** Of a gRPC body: a flag, a length and a message, again and again. */
+function messagesOf(body: Buffer): Buffer[] {
+  const messages: Buffer[] = [];
+  for (let at = 0; at < body.length; ) {
+    const end = at + 5 + body.readUInt32BE(at + 1);
+    messages.push(body.subarray(at + 5, end));
+    at = end;
+  }
+  return messages;
 }
 
 function stringsOf(bytes: Buffer): string[] {

@@ -37,6 +37,7 @@ export function writeTinyLlama(
     readonly tokenCount: number;
     readonly layerCount: number;
     readonly seed: number;
+    readonly metadata?: Readonly<Record<string, GgufValue>>;
   },
 ): void {
   const { tokenCount, layerCount } = options;
@@ -82,6 +83,7 @@ export function writeTinyLlama(
     ['llama.attention.layer_norm_rms_epsilon', float32Value(1e-5)],
     ['llama.rope.dimension_count', uint32Value(vectorLength / headCount)],
     ['llama.vocab_size', uint32Value(tokenCount)],
+    ...Object.entries(options.metadata ?? {}),
   ] as const);
   writeGguf(path, { metadata, tensors });
 }

@@ -2,6 +2,7 @@
 // starts the instance that answers requests. docs/llm.md is the user's side of it.
 
 import { existsSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import type { Backend, BackendInstance, BackendModel, LoadContext } from '../../backend/sdk.ts';
 import type { ServerCalls } from '../../backend/server-calls.ts';
 import type { ModelConfig } from '../../domain/model-config.ts';
@@ -10,12 +11,14 @@ import { completeConfig } from './complete-config.ts';
 import { Drafter } from './engine/drafter.ts';
 import { findVocabularyDifference } from './engine/drafter-vocabulary.ts';
 import { EmbeddingEngine } from './engine/embedding-engine.ts';
+import { SamplerPool } from './engine/sampler-pool.ts';
+import { checkKvMemory } from './kv-memory.ts';
 import { LlamaContext } from './library/context.ts';
 import { type LlamaLibrary, loadLibrary } from './library/libllama.ts';
 import { LlamaModel } from './library/model.ts';
 import { LlamaInstance } from './llama-instance.ts';
 import { type LlamaSettings, readSettings } from './llama-settings.ts';
-import { type ModelLimits, planLimits } from './plan-limits.ts';
+import { isOnGpu, type ModelLimits, planLimits, planSamplerThreads } from './plan-limits.ts';
 
 export const llamaBackend: Backend = {
   name: 'llama',
@@ -49,6 +52,8 @@ async function start({ context, settings, library, config, calls }: StartParts):
   if (model.isDiffusion)
     throw invalidArgument(`${settings.modelFile} is a diffusion model, which is not supported`);
   const limits = planLimits(model, settings, library);
+  if (limits.isGenerating && !isOnGpu(settings, library))
+    checkKvMemory((key) => model.metadata(key), { ...settings, ...limits });
   context.log('info', describe(model, limits, library));
   const generating = limits.isGenerating
     ? LlamaContext.create(model, contextOptions(settings, limits))
@@ -60,6 +65,7 @@ async function start({ context, settings, library, config, calls }: StartParts):
     settings,
     version: context.version,
     context: generating,
+    pool: generating === undefined ? undefined : await startPool(model, settings, limits, context),
     embedding: limits.isEmbedding ? makeEmbedding(model, settings, limits) : undefined,
     drafter:
       settings.draftFile === undefined
@@ -112,6 +118,18 @@ function contextOptions(settings: LlamaSettings, limits: ModelLimits) {
     outputsPerSequenceMax: 1 + settings.draftTokens,
     deviceSampledCount: limits.isDeviceSampling ? limits.sequenceCount : 0,
   };
+}
+
+async function startPool(
+  { tokenCount }: LlamaModel,
+  { samplerThreads }: LlamaSettings,
+  { hasDevice, runningMax }: ModelLimits,
+  { log }: LoadContext,
+): Promise<SamplerPool | undefined> {
+  const threadCount = planSamplerThreads(samplerThreads, { hasDevice, coreCount: availableParallelism() });
+  if (threadCount === 0) return undefined;
+  const logError = (message: string) => log('error', message);
+  return SamplerPool.start({ threadCount, tokenCount, rowsMax: runningMax, logError });
 }
 
 function makeEmbedding(model: LlamaModel, settings: LlamaSettings, limits: ModelLimits): EmbeddingEngine {

@@ -14,6 +14,7 @@ import { StatusError } from '../../domain/status.ts';
 import type { Drafter } from './engine/drafter.ts';
 import type { EmbeddingEngine } from './engine/embedding-engine.ts';
 import { Engine, type StepReport } from './engine/engine.ts';
+import type { SamplerPool } from './engine/sampler-pool.ts';
 import { EngineMetrics } from './engine-metrics.ts';
 import type { LlamaContext } from './library/context.ts';
 import type { LlamaModel } from './library/model.ts';
@@ -37,6 +38,7 @@ export interface InstanceParts {
   /** Undefined for models that do not generate. */
   readonly context: LlamaContext | undefined;
   readonly embedding: EmbeddingEngine | undefined;
+  readonly pool: SamplerPool | undefined;
   readonly drafter: Drafter | undefined;
   readonly adapters: readonly bigint[];
   readonly chatTemplate: string | undefined;
@@ -70,10 +72,13 @@ export class LlamaInstance implements BackendInstance {
       settings: parts.settings,
       template: compileChatTemplate({
         text: parts.chatTemplate,
+        toolUseText:
+          parts.settings.chatTemplateFile === undefined ? model.templateNamed('tool_use') : undefined,
         bosToken: model.tokenText(model.beginToken),
         eosToken: model.tokenText(model.endToken),
       }),
       templateText: parts.chatTemplate,
+      pool: parts.pool,
     });
     if (parts.context !== undefined) this.#engine = this.#startEngine(parts.context);
   }
@@ -107,6 +112,7 @@ export class LlamaInstance implements BackendInstance {
 
   async close(): Promise<void> {
     await this.#engine?.close();
+    await this.#parts.pool?.close();
     await this.#parts.embedding?.close();
     this.#parts.drafter?.free();
     this.#parts.context?.free();
@@ -115,7 +121,7 @@ export class LlamaInstance implements BackendInstance {
   }
 
   #startEngine(context: LlamaContext): Engine {
-    const { limits, settings, drafter, adapters } = this.#parts;
+    const { limits, settings, drafter, adapters, pool } = this.#parts;
     return new Engine({
       context,
       limits: {
@@ -131,6 +137,7 @@ export class LlamaInstance implements BackendInstance {
       },
       adapters,
       isDeviceSampling: limits.isDeviceSampling,
+      pool,
       drafter,
       draftTokens: settings.draftTokens,
       draftSequencesMax: settings.draftSequencesMax,

@@ -29,6 +29,10 @@ export interface LlamaSettings {
   readonly cacheTypeK: CacheType;
   readonly cacheTypeV: CacheType;
   readonly flashAttention: 'auto' | 'on' | 'off';
+  /** Undefined: on a GPU. */
+  readonly isDeviceSampling: boolean | undefined;
+  /** Beside the main thread. Undefined: some on a GPU, none on a CPU. */
+  readonly samplerThreads: number | undefined;
   readonly draftFile: string | undefined;
   readonly draftTokens: number;
   readonly draftSequencesMax: number;
@@ -65,6 +69,8 @@ const NAMES = [
   'cache_type_k',
   'cache_type_v',
   'flash_attention',
+  'device_sampling',
+  'sampler_threads',
   'draft_model',
   'draft_tokens',
   'draft_max_running',
@@ -97,7 +103,7 @@ export function readSettings(context: LoadContext): LlamaSettings {
     contextLength: read.integer('context_length', 16, 1 << 24),
     kvCells: read.integer('kv_cells', 16, 1 << 26),
     maxRunning: read.integer('max_running', 1, 256) ?? 64,
-    maxWaiting: read.integer('max_waiting', 0, 1 << 20) ?? 1024,
+    maxWaiting: read.integer('max_waiting', 1, 1 << 20) ?? 1024,
     stepTokens: read.integer('step_tokens', 1, 65536) ?? 512,
     prefillChunk: read.integer('prefill_chunk', 1, 65536) ?? 256,
     threads,
@@ -111,6 +117,8 @@ export function readSettings(context: LoadContext): LlamaSettings {
     cacheTypeK: read.oneOf('cache_type_k', keysOf(CACHE_TYPES)) ?? 'f16',
     cacheTypeV: read.oneOf('cache_type_v', keysOf(CACHE_TYPES)) ?? 'f16',
     flashAttention: read.oneOf('flash_attention', ['auto', 'on', 'off']) ?? 'auto',
+    isDeviceSampling: read.boolean('device_sampling'),
+    samplerThreads: read.integer('sampler_threads', 0, 64),
     draftFile: draft === undefined ? undefined : inVersion(draft),
     draftTokens: read.integer('draft_tokens', 1, 64) ?? 5,
     draftSequencesMax: read.integer('draft_max_running', 1, 256) ?? 4,

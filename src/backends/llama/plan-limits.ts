@@ -73,7 +73,7 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
       'parameter \'pooling\' is "none", but an input needs one vector: mean, cls, last or rank',
     );
   }
-  const isDeviceSampling = isGpu && settings.splitMode !== 'tensor';
+  const isDeviceSampling = (settings.isDeviceSampling ?? isGpu) && settings.splitMode !== 'tensor';
   const idCount = isDeviceSampling ? SEQUENCES_MAX / 2 : SEQUENCES_MAX;
   const runningMax = Math.min(settings.maxRunning, settings.stepTokens, idCount);
   const sequenceCount = isPrefixCache ? idCount : runningMax;
@@ -107,6 +107,19 @@ function planPooling(told: Pooling, inFile: number): Pooling {
     : told;
 }
 
-function isOnGpu({ gpuLayers }: LlamaSettings, library: DeviceFacts): boolean {
+export function isOnGpu({ gpuLayers }: LlamaSettings, library: DeviceFacts): boolean {
   return gpuLayers !== 0 && library.devices.some(({ kind }) => kind === 'GPU');
+}
+
+const SAMPLER_THREADS_MAX = 8;
+/** With fewer, threads that choose tokens would only be in each other's way. */
+const SAMPLER_CORES_MIN = 4;
+
+/** A CPU computes the next step with all its cores; beside a GPU they are free. */
+export function planSamplerThreads(
+  told: number | undefined,
+  { hasDevice, coreCount }: { readonly hasDevice: boolean; readonly coreCount: number },
+): number {
+  if (told !== undefined) return told;
+  return hasDevice && coreCount >= SAMPLER_CORES_MIN ? Math.min(SAMPLER_THREADS_MAX, coreCount - 2) : 0;
 }

@@ -1,10 +1,12 @@
 // POST /v2/models/…/generate and …/generate_stream: a flat JSON object in, one JSON object or a stream of
 // server-sent events out. Works for decoupled models and others alike.
 
+import type { ServedModel } from '../../core/model/served-model.ts';
+import { JSON_INLINE_BYTES_MAX } from '../../domain/limits.ts';
 import type { RequestTrace } from '../../domain/request-trace.ts';
 import { invalidArgument, StatusError } from '../../domain/status.ts';
 import { contiguous } from '../../domain/tensor.ts';
-import { decodeGenerateRequest } from '../../wire/v2-json/generate-request.ts';
+import { type DecodedGenerateRequest, decodeGenerateRequest } from '../../wire/v2-json/generate-request.ts';
 import { pickHeaders } from '../wanted-headers.ts';
 import { statusAnswer } from './answer.ts';
 import type { Body } from './body-reader.ts';
@@ -13,6 +15,7 @@ import type { HttpHandler } from './http-connection.ts';
 import type { HttpExchange } from './http-exchange.ts';
 import { respondTraced, startHttpTrace } from './http-trace.ts';
 import type { InferContext } from './infer-endpoint.ts';
+import { decodeGenerateOnThread } from './large-json.ts';
 import { headerOf } from './request-head.ts';
 import { versionOf } from './version.ts';
 
@@ -56,22 +59,35 @@ function requireIdentity(encoding: string | undefined): void {
 
 /** What is refused here is plain JSON; once the core has the request every answer goes through the sink. */
 function generate(walk: Walk, body: Body, trace: RequestTrace | undefined): void {
-  const { exchange, target } = walk;
   const { services } = walk.context;
+  const refuse = (thrown: unknown): void =>
+    respondTraced(walk.exchange, statusAnswer(StatusError.from(thrown)), trace);
   try {
-    const model = services.catalog.find(target.model, target.version);
-    const { request, idBytes } = decodeGenerateRequest({
-      body: contiguous(body.pieces),
-      model,
-      inputBytesMax: services.inputBytesMax,
-    });
-    const options = { exchange, idBytes, trace };
-    const sink = walk.isStream ? new GenerateStreamSink(options) : new GenerateSink(options);
-    const wanted = model.wantedHeaders;
-    const headers =
-      wanted === undefined ? undefined : pickHeaders(wanted, (name) => headerOf(exchange.head, name));
-    services.infer(target, { request, sink, cancellation: exchange.cancellation, trace, headers });
+    const model = services.catalog.find(walk.target.model, walk.target.version);
+    const { inputBytesMax, jsonThread } = services;
+    const options = { body: contiguous(body.pieces), model, inputBytesMax };
+    if (body.byteLength <= JSON_INLINE_BYTES_MAX || body.byteLength > inputBytesMax) {
+      submit(walk, { model, decoded: decodeGenerateRequest(options), trace });
+      return;
+    }
+    void decodeGenerateOnThread(jsonThread, options)
+      .then((decoded) => submit(walk, { model, decoded, trace }))
+      .catch(refuse);
   } catch (thrown) {
-    respondTraced(exchange, statusAnswer(StatusError.from(thrown)), trace);
+    refuse(thrown);
   }
+}
+
+function submit(
+  { context, exchange, target, isStream }: Walk,
+  given: { model: ServedModel; decoded: DecodedGenerateRequest; trace: RequestTrace | undefined },
+): void {
+  const { model, decoded, trace } = given;
+  const options = { exchange, idBytes: decoded.idBytes, trace };
+  const sink = isStream ? new GenerateStreamSink(options) : new GenerateSink(options);
+  const wanted = model.wantedHeaders;
+  const headers =
+    wanted === undefined ? undefined : pickHeaders(wanted, (name) => headerOf(exchange.head, name));
+  const { request } = decoded;
+  context.services.infer(target, { request, sink, cancellation: exchange.cancellation, trace, headers });
 }

@@ -15,7 +15,6 @@ import * as endpoints from './endpoints.ts';
 import { beginGenerate } from './generate-endpoint.ts';
 import { HttpConnection, type HttpExchange, type HttpHandler } from './http-connection.ts';
 import { beginInfer, type InferContext } from './infer-endpoint.ts';
-import { JsonThread } from './json-thread.ts';
 import { headerOf } from './request-head.ts';
 import { categoryOf, findRoute, isLabelRoute, isMethodAllowed, pathOf, type Route } from './router.ts';
 import type { HttpServices } from './services.ts';
@@ -39,17 +38,9 @@ export interface HttpListen extends ListenAddress {
 }
 
 /** The inference API, with the further routes of the services beside it. */
-export async function startHttpFrontend(services: HttpServices, listen: HttpListen): Promise<HttpFrontend> {
-  const jsonThread = new JsonThread();
-  const handler = createHandler({ services, decoder: createInferRequestDecoder(), jsonThread });
-  const frontend = await openFrontend(handler, listen, services.logger);
-  return {
-    ...frontend,
-    destroy: () => {
-      frontend.destroy();
-      void jsonThread.close();
-    },
-  };
+export function startHttpFrontend(services: HttpServices, listen: HttpListen): Promise<HttpFrontend> {
+  const handler = createHandler({ services, decoder: createInferRequestDecoder() });
+  return openFrontend(handler, listen, services.logger);
 }
 
 /** A listener with nothing but these routes. */

@@ -26,7 +26,7 @@ import { decompress, isCompressed, UNSUPPORTED_COMPRESSION } from './decompress.
 import { forwardHeaders } from './header-forward.ts';
 import type { HttpExchange, HttpHandler } from './http-connection.ts';
 import { respondTraced, startHttpTrace } from './http-trace.ts';
-import { isLargeJsonAnswer, type JsonThread } from './json-thread.ts';
+import { decodeOnThread, encodeOnThread, isLargeJsonAnswer } from './large-json.ts';
 import { headerOf } from './request-head.ts';
 import type { HttpServices } from './services.ts';
 import { versionOf } from './version.ts';
@@ -34,7 +34,6 @@ import { versionOf } from './version.ts';
 export interface InferContext {
   readonly services: HttpServices;
   readonly decoder: InferRequestDecoder;
-  readonly jsonThread: JsonThread;
 }
 
 /** One request on its way, for the functions below. */
@@ -97,7 +96,7 @@ function reject(walk: Walk, thrown: unknown, type: string): void {
 }
 
 function decodeBody(walk: Walk, body: Body): void {
-  const { services, decoder, jsonThread } = walk.context;
+  const { services, decoder } = walk.context;
   let type = TEXT_TYPE;
   try {
     const header = headerOf(walk.exchange.head, 'inference-header-content-length');
@@ -115,7 +114,7 @@ function decodeBody(walk: Walk, body: Body): void {
       submit(walk, model, decoder.decode(options));
       return;
     }
-    void jsonThread.decode(options).then(
+    void decodeOnThread(services.jsonThread, options).then(
       (decoded) => submitSafely(walk, model, decoded),
       (thrown) => reject(walk, thrown, JSON_TYPE),
     );
@@ -209,7 +208,7 @@ class UnarySink implements ResponseSink {
 function writeResponse(walk: Walk, response: InferResponse, options: EncodeInferResponseOptions): void {
   try {
     if (isLargeJsonAnswer(response, options.outputs)) {
-      void walk.context.jsonThread.encode(response, options).then(
+      void encodeOnThread(walk.context.services.jsonThread, response, options).then(
         (encoded) => writeEncoded(walk, encoded),
         (thrown) => reject(walk, thrown, TEXT_TYPE),
       );

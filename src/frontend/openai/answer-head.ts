@@ -1,6 +1,7 @@
 // What all objects of one answer begin with: id, kind, time, model. Kept as text, since a stream repeats it in every chunk.
 
-import { createId, epochSecs } from './api-call.ts';
+import { createId } from './answer-id.ts';
+import { epochSecs } from './api-call.ts';
 import type { Usage } from './generation-run.ts';
 import { fingerprintOf, type TextModel } from './text-model.ts';
 

@@ -1,7 +1,6 @@
 // One request of the OpenAI API on its way through an endpoint, and how an endpoint asks a model: a run of generations, or one
 // JSON document in and one out. openai-routes.ts makes the calls.
 
-import { randomBytes } from 'node:crypto';
 import type { InferCall } from '../../core/infer.ts';
 import {
   EMPTY_REQUEST,
@@ -15,26 +14,20 @@ import type { InputTensor } from '../../domain/tensor.ts';
 import type { RoutedCall } from '../http-routes.ts';
 import { pickHeaders } from '../wanted-headers.ts';
 import { invalidField } from './api-error.ts';
+import type { DocumentRequest } from './document-requests.ts';
 import type { GenerationSettings } from './generation-fields.ts';
-import { generationInputs, hasManyChoices, type Prompt } from './generation-inputs.ts';
+import { generationInputs, hasManyChoices } from './generation-inputs.ts';
 import { type GenerationListener, GenerationRun, type RunPart } from './generation-run.ts';
 import { tensorOf, unpackBytes } from './input-tensors.ts';
-import type { JsonObject } from './read-fields.ts';
+import type { Prompt } from './prepare-request.ts';
 import type { OpenAiServices } from './services.ts';
 import { findTextModel, TEXT_OUTPUT, type TextModel, VERSION_HEADER } from './text-model.ts';
 
 export interface ApiCall {
   readonly services: OpenAiServices;
   readonly call: RoutedCall;
-  readonly body: JsonObject;
   /** performance.now() when the head came. */
   readonly headMs: number;
-}
-
-const ID_BYTES = 12;
-
-export function createId(prefix: string): string {
-  return `${prefix}-${randomBytes(ID_BYTES).toString('hex')}`;
 }
 
 export function epochSecs(): number {
@@ -131,27 +124,28 @@ function infer(
   services.infer(model.target, { ...given, headers });
 }
 
-/** Embeddings, rerank and tokens: one JSON document in the input `input`, one in the text output. */
+/**
+ * Embeddings, rerank and tokens: one JSON document in the input `input`, one in the text output. `write` makes the body of
+ * the answer of it, and is called while the memory of the output is certainly there.
+ */
 export async function askModel(
   api: ApiCall,
   model: TextModel,
-  asked: { readonly input: string; readonly document: JsonObject; readonly what: string },
-): Promise<unknown> {
+  asked: Pick<DocumentRequest, 'input' | 'document' | 'what'>,
+  write: (answer: Buffer) => Buffer | Promise<Buffer>,
+): Promise<Buffer> {
   const spec = model.inputs.get(asked.input);
   if (spec === undefined) {
     throw invalidField('model', `The model '${model.target.model}' does not support ${asked.what}.`);
   }
-  const inputs: InputTensor[] = [
-    tensorOf(model.served, spec, { values: [JSON.stringify(asked.document)], param: 'model' }),
-  ];
+  const inputs: InputTensor[] = [tensorOf(model.served, spec, { values: [asked.document], param: 'model' })];
   const trace = startTrace(api, model);
   const request: InferRequest = { ...EMPTY_REQUEST, inputs, requestedOutputs: [TEXT_OUTPUT] };
   try {
-    const text = await new Promise<string>((resolve, reject) => {
-      const sink = new DocumentSink(resolve, reject);
+    return await new Promise<Buffer>((resolve, reject) => {
+      const sink = new DocumentSink((answer) => resolve(write(answer)), reject);
       infer(api, model, { request, sink, cancellation: api.call.cancellation, trace });
     });
-    return parseDocument(text);
   } finally {
     trace?.mark('HTTP_SEND_START');
     trace?.mark('HTTP_SEND_END');
@@ -159,27 +153,19 @@ export async function askModel(
   }
 }
 
-function parseDocument(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw internal(`the model's output '${TEXT_OUTPUT}' is not JSON`);
-  }
-}
-
 class DocumentSink implements ResponseSink {
-  readonly #resolve: (text: string) => void;
-  readonly #reject: (error: StatusError) => void;
-  #text: string | undefined;
+  readonly #onAnswer: (answer: Buffer) => void;
+  readonly #reject: (thrown: unknown) => void;
+  #answer: Buffer | undefined;
 
-  constructor(resolve: (text: string) => void, reject: (error: StatusError) => void) {
-    this.#resolve = resolve;
+  constructor(onAnswer: (answer: Buffer) => void, reject: (thrown: unknown) => void) {
+    this.#onAnswer = onAnswer;
     this.#reject = reject;
   }
 
   send(response: InferResponse): boolean {
     const output = response.outputs.find(({ name }) => name === TEXT_OUTPUT);
-    if (output !== undefined) this.#text ??= unpackBytes(output)[0]?.toString();
+    if (output !== undefined) this.#answer ??= unpackBytes(output)[0];
     return true;
   }
 
@@ -189,8 +175,12 @@ class DocumentSink implements ResponseSink {
   }
 
   finish(): void {
-    if (this.#text === undefined) this.#reject(internal('the model sent no response'));
-    else this.#resolve(this.#text);
+    try {
+      if (this.#answer === undefined) throw internal('the model sent no response');
+      this.#onAnswer(this.#answer);
+    } catch (thrown) {
+      this.#reject(thrown);
+    }
   }
 
   fail(error: StatusError): void {

@@ -81,9 +81,9 @@ export function answerOf(error: ApiError): RoutedAnswer {
 }
 
 export function jsonAnswer(
-  document: string,
+  document: string | Buffer,
   options: { readonly status: number; readonly headers?: string } = { status: 200 },
 ): RoutedAnswer {
-  const body = Buffer.from(document);
+  const body = typeof document === 'string' ? Buffer.from(document) : document;
   return { ...options, type: 'application/json', parts: [body], byteLength: body.length };
 }

@@ -5,8 +5,8 @@ import type { RoutedCall } from '../http-routes.ts';
 import { usageDocument } from './answer-head.ts';
 import { type ApiError, answerOf, jsonAnswer } from './api-error.ts';
 import { ChatChoice } from './chat-choice.ts';
-import type { ChatRequest } from './chat-request.ts';
 import type { ChoicePiece, GenerationListener, Usage } from './generation-run.ts';
+import type { PreparedChat } from './prepare-request.ts';
 import type { FinishReason } from './response-piece.ts';
 import { chatLogprobs, type TokenLogprob } from './token-logprobs.ts';
 
@@ -18,14 +18,14 @@ interface Collected {
 
 export class ChatAnswer implements GenerationListener {
   readonly #call: RoutedCall;
-  readonly #request: ChatRequest;
+  readonly #request: PreparedChat;
   readonly #head: string;
   readonly #choices: readonly Collected[];
   #timings: unknown;
   /** Nothing leaves before the end. */
   readonly isBehind = false;
 
-  constructor(options: { call: RoutedCall; request: ChatRequest; head: string }) {
+  constructor(options: { call: RoutedCall; request: PreparedChat; head: string }) {
     this.#call = options.call;
     this.#request = options.request;
     this.#head = options.head;
@@ -61,7 +61,7 @@ export class ChatAnswer implements GenerationListener {
   }
 }
 
-function choiceDocument(request: ChatRequest, collected: Collected, index: number): object {
+function choiceDocument(request: PreparedChat, collected: Collected, index: number): object {
   const { finishReason, logprobs } = collected;
   const text = collected.texts.join('');
   const parser = new ChatChoice(request);

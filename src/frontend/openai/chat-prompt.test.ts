@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import type { ServedModel } from '../../core/model/served-model.ts';
 import { ApiError } from './api-error.ts';
 import { renderPrompt } from './chat-prompt.ts';
-import { parseChatRequest } from './chat-request.ts';
+import { prepareChat } from './prepare-request.ts';
 import type { JsonObject } from './read-fields.ts';
 import type { OpenAiServices } from './services.ts';
 import type { TextModel } from './text-model.ts';
@@ -28,7 +28,10 @@ describe('the prompt of a chat', () => {
   after(() => rmSync(repository, { recursive: true }));
 
   /** With these parameters in the config; only what a prompt is made of. */
-  function render(parameters: Readonly<Record<string, string>>, body: JsonObject = {}): Promise<string> {
+  async function render(
+    parameters: Readonly<Record<string, string>>,
+    body: JsonObject = {},
+  ): Promise<string> {
     const config = {
       parameters: Object.fromEntries(
         Object.entries(parameters).map(([key, string_value]) => [key, { string_value }]),
@@ -36,8 +39,8 @@ describe('the prompt of a chat', () => {
     };
     const served = { name: 'm', config } as unknown as ServedModel;
     const services = { repositoryPaths: [join(repository, 'none'), repository] } as unknown as OpenAiServices;
-    const request = parseChatRequest({ model: 'm', messages: MESSAGES, ...body });
-    return renderPrompt(services, { served } as TextModel, request);
+    const request = prepareChat({ model: 'm', messages: MESSAGES, ...body });
+    return String(await renderPrompt(services, { served } as TextModel, request));
   }
 
   const paramOf = (param: string) => (error: unknown) =>

@@ -5,15 +5,15 @@ import type { RoutedCall } from '../http-routes.ts';
 import { usageDocument } from './answer-head.ts';
 import { type ApiError, answerOf } from './api-error.ts';
 import { ChatChoice, type ChatDelta } from './chat-choice.ts';
-import type { ChatRequest } from './chat-request.ts';
 import { EventStream } from './event-stream.ts';
 import type { ChoicePiece, GenerationListener, Usage } from './generation-run.ts';
+import type { PreparedChat } from './prepare-request.ts';
 import { chatLogprobs } from './token-logprobs.ts';
 import type { ToolCallDelta } from './tool-call-parser.ts';
 
 export interface ChatStreamOptions {
   readonly call: RoutedCall;
-  readonly request: ChatRequest;
+  readonly request: PreparedChat;
   readonly head: string;
   readonly onRoom: () => void;
 }

@@ -1,33 +1,34 @@
 // POST /v1/completions: one or several prompts, each with its choices, numbered over all of them.
 
 import type { RoutedCall } from '../http-routes.ts';
+import { toBuffer } from '../json-thread.ts';
 import { createHead, usageDocument } from './answer-head.ts';
 import { type ApiCall, modelOf, startGeneration } from './api-call.ts';
 import { type ApiError, answerOf, jsonAnswer } from './api-error.ts';
-import { type CompletionRequest, parseCompletionRequest } from './completion-request.ts';
 import { EventStream } from './event-stream.ts';
 import { canEcho } from './generation-inputs.ts';
 import type { ChoicePiece, GenerationListener, Usage } from './generation-run.ts';
+import type { PreparedCompletion } from './prepare-request.ts';
 import type { FinishReason } from './response-piece.ts';
 import { completionLogprobs, type TokenLogprob } from './token-logprobs.ts';
 
 interface ListenerOptions {
   readonly call: RoutedCall;
-  readonly request: CompletionRequest;
+  readonly request: PreparedCompletion;
   readonly head: string;
   /** The prompt of each choice, for us to write before its text; empty where it is not wanted or the model does it. */
   readonly echoes: readonly string[];
 }
 
-export function completions(api: ApiCall): void {
-  const request = parseCompletionRequest(api.body);
+export function completions(api: ApiCall, request: PreparedCompletion): void {
   const model = modelOf(api, request.model);
   const { call } = api;
   const isModelEcho = request.isEcho && !request.isStream && canEcho(model);
   const head = createHead(model, { idPrefix: 'cmpl', object: 'text_completion', asked: request.model });
   const echoes = request.prompts.flatMap((prompt) => {
     const isOurs = request.isEcho && !isModelEcho && prompt.kind === 'text';
-    return Array.from({ length: request.choiceCount }, () => (isOurs ? prompt.text : ''));
+    const echo = isOurs ? toBuffer(prompt.bytes).toString() : '';
+    return Array.from({ length: request.choiceCount }, () => echo);
   });
   const options: ListenerOptions = { call, request, head, echoes };
   const plan = { model, settings: request, prompts: request.prompts, isEcho: isModelEcho };
@@ -147,7 +148,7 @@ class CompletionAnswer implements GenerationListener {
 }
 
 function logprobsDocument(
-  request: CompletionRequest,
+  request: PreparedCompletion,
   entries: readonly TokenLogprob[],
   textOffset: number,
 ): object | null {

@@ -1,6 +1,7 @@
 // The fields that chat and text completions have in common: how to sample, how many choices, what to tell besides the text.
 // Sampling keeps vLLM's names, which are those of the `sampling_parameters` input; only what the client gave is in it.
 
+import { OPENAI_SETTING_TOKENS_MAX, OPENAI_STRUCTURE_CHARS_MAX } from '../../domain/limits.ts';
 import { invalidField } from './api-error.ts';
 import {
   isObject,
@@ -105,7 +106,10 @@ function readSampling(
   const stop = readStop(body);
   if (stop !== undefined) sampling.stop = stop;
   const stopTokens = readList<number>(body, 'stop_token_ids', TOKENS);
-  if (stopTokens !== undefined) sampling.stop_token_ids = stopTokens;
+  if (stopTokens !== undefined) {
+    checkCount('stop_token_ids', stopTokens.length);
+    sampling.stop_token_ids = stopTokens;
+  }
   const bias = readLogitBias(body);
   if (bias !== undefined) sampling.logit_bias = bias;
   const speculative = readChoice(body, 'speculative', ['off', 'draft', 'lookup']);
@@ -121,9 +125,16 @@ function readStop(body: JsonObject): readonly string[] | undefined {
   return stop;
 }
 
+function checkCount(param: string, count: number): void {
+  if (count <= OPENAI_SETTING_TOKENS_MAX) return;
+  const most = `at most ${OPENAI_SETTING_TOKENS_MAX} are allowed`;
+  throw invalidField(param, `'${param}' has ${count} tokens, ${most}.`);
+}
+
 function readLogitBias(body: JsonObject): JsonObject | undefined {
   const bias = readObject(body, 'logit_bias');
   if (bias === undefined) return undefined;
+  checkCount('logit_bias', Object.keys(bias).length);
   for (const [token, value] of Object.entries(bias)) {
     if (!/^[0-9]+$/.test(token)) throw wrong('logit_bias', 'token ids as keys', token);
     readNumber({ [`logit_bias.${token}`]: value }, `logit_bias.${token}`, { min: -100, max: 100 });
@@ -148,6 +159,12 @@ function readStructure(body: JsonObject): Structure | undefined {
   const [first, second] = found;
   if (second !== undefined) {
     throw invalidField(second.param, `'${second.param}' cannot be used together with '${first!.param}'.`);
+  }
+  if (first !== undefined && JSON.stringify(first.value).length > OPENAI_STRUCTURE_CHARS_MAX) {
+    throw invalidField(
+      first.param,
+      `'${first.param}' is longer than ${OPENAI_STRUCTURE_CHARS_MAX} characters of JSON.`,
+    );
   }
   return first;
 }

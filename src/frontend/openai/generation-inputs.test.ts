@@ -7,7 +7,8 @@ import type { TensorSpec } from '../../domain/model-view.ts';
 import { contiguous, type InputTensor } from '../../domain/tensor.ts';
 import { ApiError } from './api-error.ts';
 import { parseCompletionRequest } from './completion-request.ts';
-import { generationInputs, type Prompt } from './generation-inputs.ts';
+import { generationInputs } from './generation-inputs.ts';
+import type { Prompt } from './prepare-request.ts';
 import type { JsonObject } from './read-fields.ts';
 import type { TextModel } from './text-model.ts';
 
@@ -74,7 +75,7 @@ function inputsOf(
   options: { choice?: number; prompt?: Prompt } = {},
 ): InputTensor[] {
   const settings = parseCompletionRequest({ model: 'm', prompt: 'hi', ...body });
-  const { choice = 0, prompt = { kind: 'text', text: 'hi' } } = options;
+  const { choice = 0, prompt = { kind: 'text', bytes: Buffer.from('hi') } } = options;
   return generationInputs(model, settings, { prompt, isEcho: settings.isEcho, choice });
 }
 
@@ -177,7 +178,7 @@ describe('what a model cannot do is refused', () => {
     ['return_timings', VLLM, { return_timings: true }, undefined],
     ['guided_regex', TRT_LLM, { guided_regex: 'a' }, undefined],
     ['response_format', LLMAPI, { response_format: { type: 'json_object' } }, undefined],
-    ['prompt', VLLM, {}, { kind: 'tokens', tokens: [1] }],
+    ['prompt', VLLM, {}, { kind: 'tokens', tokens: Int32Array.of(1) }],
   ];
   for (const [param, declared, body, prompt] of CASES) {
     test(param, () => {

@@ -6,15 +6,10 @@ import type { TensorSpec } from '../../domain/model-view.ts';
 import type { InputTensor } from '../../domain/tensor.ts';
 import { invalidField } from './api-error.ts';
 import type { GenerationSettings } from './generation-fields.ts';
-import { type TensorValue, tensorOf } from './input-tensors.ts';
+import { type TensorValue, type TensorValues, tensorOf } from './input-tensors.ts';
+import type { Prompt } from './prepare-request.ts';
 import type { JsonObject } from './read-fields.ts';
 import { TEXT_INPUT, type TextModel } from './text-model.ts';
-
-export type Prompt =
-  | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'tokens'; readonly tokens: readonly number[] }
-  /** The document of the input `chat_request`. */
-  | { readonly kind: 'chat'; readonly chat: JsonObject };
 
 export interface PromptOptions {
   /** The model shall put the prompt before its text; it can, see `canEcho`. */
@@ -66,7 +61,7 @@ export function generationInputs(
   asked: PromptOptions & { readonly prompt: Prompt },
 ): InputTensor[] {
   const inputs: InputTensor[] = [];
-  const add = (names: readonly string[], values: readonly TensorValue[], param: string): void => {
+  const add = (names: readonly string[], values: TensorValues, param: string): void => {
     const spec = findInput(model, names);
     if (spec !== undefined) inputs.push(tensorOf(model.served, spec, { values, param }));
   };
@@ -89,12 +84,12 @@ export function generationInputs(
 }
 
 function addPrompt(
-  add: (names: readonly string[], values: readonly TensorValue[], param: string) => void,
+  add: (names: readonly string[], values: TensorValues, param: string) => void,
   prompt: Prompt,
 ): void {
-  if (prompt.kind === 'text') add([TEXT_INPUT], [prompt.text], 'prompt');
+  if (prompt.kind === 'text') add([TEXT_INPUT], [prompt.bytes], 'prompt');
   else if (prompt.kind === 'tokens') add(['prompt_token_ids'], prompt.tokens, 'prompt');
-  else add(['chat_request'], [JSON.stringify(prompt.chat)], 'messages');
+  else add(['chat_request'], [prompt.bytes], 'messages');
 }
 
 function samplingDocument(model: TextModel, settings: GenerationSettings, choice: number): JsonObject {

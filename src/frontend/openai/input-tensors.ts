@@ -5,28 +5,32 @@ import { type DataType, elementBytesOf } from '../../domain/datatype.ts';
 import type { ModelView, TensorSpec } from '../../domain/model-view.ts';
 import { internal } from '../../domain/status.ts';
 import { contiguous, type InputTensor, type OutputTensor } from '../../domain/tensor.ts';
+import { toBuffer } from '../json-thread.ts';
 import { invalidField } from './api-error.ts';
 
-export type TensorValue = string | number | bigint | boolean;
+/** Bytes are text in UTF-8. */
+export type TensorValue = string | number | bigint | boolean | Uint8Array;
+/** Token ids come as they are sent. */
+export type TensorValues = readonly TensorValue[] | Int32Array;
 
 /** `param` is the field of the request that a shape which does not fit is blamed on. */
 export function tensorOf(
   model: Pick<ModelView, 'maxBatchSize'>,
   spec: TensorSpec,
-  given: { readonly values: readonly TensorValue[]; readonly param: string },
+  given: { readonly values: TensorValues; readonly param: string },
 ): InputTensor {
   const { values } = given;
   const shape = shapeOf(model, spec, given);
-  const data =
-    spec.datatype === 'BYTES' ? packStrings(values.map(String)) : packNumbers(spec.datatype, values);
-  return { name: spec.name, datatype: spec.datatype, shape, data: [data], byteLength: data.length };
+  const data = spec.datatype === 'BYTES' ? packTexts(values) : [packNumbers(spec.datatype, values)];
+  const byteLength = data.reduce((sum, { length }) => sum + length, 0);
+  return { name: spec.name, datatype: spec.datatype, shape, data, byteLength };
 }
 
 /** The innermost variable dimension takes all values, other variable ones are 1. */
 function shapeOf(
   model: Pick<ModelView, 'maxBatchSize'>,
   spec: TensorSpec,
-  { values, param }: { readonly values: readonly TensorValue[]; readonly param: string },
+  { values, param }: { readonly values: TensorValues; readonly param: string },
 ): number[] {
   const fixed = spec.dims.reduce((product, dim) => (dim === -1 ? product : product * dim), 1);
   const innermost = spec.dims.lastIndexOf(-1);
@@ -38,6 +42,21 @@ function shapeOf(
   }
   const shape = spec.dims.map((dim, i) => (i === innermost ? values.length : dim === -1 ? 1 : dim));
   return model.maxBatchSize > 0 ? [1, ...shape] : shape;
+}
+
+/** Bytes, which may be many, are not copied. */
+function packTexts(values: TensorValues): Buffer[] {
+  const [first] = values;
+  if (values.length !== 1 || !(first instanceof Uint8Array)) {
+    return [packStrings(Array.from<TensorValue, string>(values, textOf))];
+  }
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(first.length);
+  return [length, toBuffer(first)];
+}
+
+function textOf(value: TensorValue): string {
+  return value instanceof Uint8Array ? toBuffer(value).toString() : String(value);
 }
 
 /** Each text with its length before it, as BYTES tensors are. */
@@ -52,7 +71,7 @@ export function packStrings(texts: readonly string[]): Buffer {
   return packed;
 }
 
-type Writer = (view: DataView, at: number, value: TensorValue) => void;
+type Writer = (view: DataView, at: number, value: Exclude<TensorValue, Uint8Array>) => void;
 
 const WRITERS: Partial<Readonly<Record<DataType, Writer>>> = {
   BOOL: (view, at, value) => view.setUint8(at, Number(value) > 0 ? 1 : 0),
@@ -68,7 +87,10 @@ const WRITERS: Partial<Readonly<Record<DataType, Writer>>> = {
   INT64: (view, at, value) => view.setBigInt64(at, BigInt.asIntN(64, BigInt(value)), true),
 };
 
-function packNumbers(datatype: DataType, values: readonly TensorValue[]): Buffer {
+function packNumbers(datatype: DataType, values: TensorValues): Buffer {
+  if (datatype === 'INT32' && values instanceof Int32Array) {
+    return Buffer.from(values.buffer, values.byteOffset, values.byteLength);
+  }
   const write = WRITERS[datatype];
   if (write === undefined)
     throw internal(`an input of datatype ${datatype} cannot be made of a text request`);
@@ -76,7 +98,7 @@ function packNumbers(datatype: DataType, values: readonly TensorValue[]): Buffer
   const packed = Buffer.alloc(values.length * elementBytes);
   const view = new DataView(packed.buffer, packed.byteOffset, packed.length);
   values.forEach((value, i) => {
-    write(view, i * elementBytes, value);
+    write(view, i * elementBytes, value instanceof Uint8Array ? textOf(value) : value);
   });
   return packed;
 }

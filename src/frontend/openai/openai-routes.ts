@@ -1,7 +1,7 @@
 // The paths of the OpenAI API: /v1 beside the inference API, and on a port of its own with health and metrics. Checks in this
 // order: path, method, restricted API, API key, size, JSON; then the endpoint answers. Every error leaves in OpenAI's form.
 
-import { OPENAI_BODY_BYTES_MAX } from '../../domain/limits.ts';
+import { JSON_INLINE_BYTES_MAX, OPENAI_BODY_BYTES_MAX } from '../../domain/limits.ts';
 import { StatusError } from '../../domain/status.ts';
 import type { HttpRoutes, RoutedAnswer, RoutedCall, RoutePlan } from '../http-routes.ts';
 import type { RestrictedCategory } from '../services.ts';
@@ -9,9 +9,10 @@ import type { ApiCall } from './api-call.ts';
 import { ApiError, answerOf, invalidRequest, jsonAnswer } from './api-error.ts';
 import { chatCompletions } from './chat-endpoint.ts';
 import { completions } from './completion-endpoint.ts';
-import { detokenize, embeddings, rerank, tokenize } from './document-endpoints.ts';
+import { answerDocument } from './document-endpoints.ts';
+import { readOnThread } from './large-json.ts';
 import { modelById, modelList } from './models-endpoint.ts';
-import { isObject, type JsonObject } from './read-fields.ts';
+import { type RequestName, type RequestOf, readRequest } from './read-request.ts';
 import type { OpenAiServices } from './services.ts';
 
 /** `isAlone`: all paths of a listener, not only /v1. */
@@ -47,13 +48,11 @@ interface ApiRoute {
   begin(services: OpenAiServices, call: RoutedCall, headMs: number): RoutePlan;
 }
 
-/** An endpoint that answers by itself. */
-function generation(endpoint: (api: ApiCall) => void | Promise<void>): ApiRoute {
-  return { method: 'POST', category: 'inference', isKeyed: true, begin: withBody(endpoint) };
-}
+/** Answers by itself. */
+type Endpoint<K extends RequestName> = (api: ApiCall, request: RequestOf<K>) => void | Promise<void>;
 
-function document(endpoint: (api: ApiCall) => Promise<string>): ApiRoute {
-  return generation(async (api) => api.call.respond(jsonAnswer(await endpoint(api))));
+function post<K extends RequestName>(name: K, endpoint: Endpoint<K>): ApiRoute {
+  return { method: 'POST', category: 'inference', isKeyed: true, begin: withBody(name, endpoint) };
 }
 
 function getter(
@@ -72,12 +71,12 @@ function getter(
 }
 
 const ROUTES: Readonly<Record<string, ApiRoute>> = {
-  '/v1/chat/completions': generation(chatCompletions),
-  '/v1/completions': generation(completions),
-  '/v1/embeddings': document(embeddings),
-  '/v1/rerank': document(rerank),
-  '/v1/tokenize': document(tokenize),
-  '/v1/detokenize': document(detokenize),
+  '/v1/chat/completions': post('chat', chatCompletions),
+  '/v1/completions': post('completion', completions),
+  '/v1/embeddings': post('embeddings', answerDocument),
+  '/v1/rerank': post('rerank', answerDocument),
+  '/v1/tokenize': post('tokenize', answerDocument),
+  '/v1/detokenize': post('detokenize', answerDocument),
   '/v1/models': getter('model-repository', ({ catalog }) => jsonAnswer(modelList(catalog))),
 };
 
@@ -141,7 +140,7 @@ function isReady(services: OpenAiServices): boolean {
   }
 }
 
-function withBody(endpoint: (api: ApiCall) => void | Promise<void>): ApiRoute['begin'] {
+function withBody<K extends RequestName>(name: K, endpoint: Endpoint<K>): ApiRoute['begin'] {
   return (services, call, headMs) => {
     const bytesMax = Math.min(services.inputBytesMax, OPENAI_BODY_BYTES_MAX);
     if (call.bodyLength > bytesMax) throw tooLarge(call.bodyLength, bytesMax);
@@ -153,7 +152,9 @@ function withBody(endpoint: (api: ApiCall) => void | Promise<void>): ApiRoute['b
       onBody: ({ pieces, byteLength }) =>
         guarded(services, call, () => {
           if (byteLength > bytesMax) throw tooLarge(byteLength, bytesMax);
-          return endpoint({ services, call, body: parseBody(pieces), headMs });
+          const api: ApiCall = { services, call, headMs };
+          if (byteLength <= JSON_INLINE_BYTES_MAX) return endpoint(api, readRequest(name, pieces));
+          return readOnThread(services.jsonThread, name, pieces).then((request) => endpoint(api, request));
         }),
     };
   };
@@ -173,19 +174,6 @@ function failureOf(services: OpenAiServices, thrown: unknown): RoutedAnswer {
   const isExpected = thrown instanceof ApiError || thrown instanceof StatusError;
   if (!isExpected) services.logger.error(`OpenAI request failed: ${StatusError.from(thrown).stack}`);
   return answerOf(ApiError.from(thrown));
-}
-
-function parseBody(pieces: readonly Buffer[]): JsonObject {
-  let body: unknown;
-  try {
-    body = JSON.parse(Buffer.concat(pieces).toString('utf8'));
-  } catch (thrown) {
-    throw invalidRequest(
-      `We could not parse the JSON body of your request: ${StatusError.from(thrown).message}`,
-    );
-  }
-  if (!isObject(body)) throw invalidRequest('The body of the request must be a JSON object.');
-  return body;
 }
 
 function tooLarge(byteLength: number, bytesMax: number): ApiError {

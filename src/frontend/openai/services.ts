@@ -4,7 +4,7 @@ import type { RestrictedApis, ServerServices } from '../services.ts';
 import type { ApiKeys } from './api-keys.ts';
 
 export interface OpenAiServices
-  extends Pick<ServerServices, 'catalog' | 'logger' | 'trace' | 'infer' | 'isReady'> {
+  extends Pick<ServerServices, 'catalog' | 'logger' | 'trace' | 'jsonThread' | 'infer' | 'isReady'> {
   /** The groups of --http-restricted-api. */
   readonly restrictedApis: RestrictedApis;
   /** --http-max-input-size */

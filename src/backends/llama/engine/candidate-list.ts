@@ -1,61 +1,133 @@
-// The tokens that may come next, with weights: filled from logits, then cut by the usual rules. Weights are e^((logit - max)
-// / temperature) and need not sum to one. Scratch memory of an engine, used by one sampler at a time. No sort over the
-// whole vocabulary is ever made.
+// The tokens that may come next, with weights: read from logits, then cut by the usual rules. Weights are e^((logit - max)
+// / temperature) and need not sum to one. Scratch memory of an engine, used by one sampler at a time. One pass over the
+// whole vocabulary finds the largest logit of each block of 256; after it, only blocks that may matter are looked at:
+//
+//   logits:   │ block 0 … 255 │ block 1 … │ … │      No sort over all of them is ever made, and no exponential
+//   blockMax: │       8.1     │    13.2   │ … │      of what is cut away, but for the sum that top-p needs.
+
+import { sumExp } from './exp-sum.ts';
 
 /** e^-30 is far below what a float32 softmax can tell from zero. */
 const NEGLIGIBLE = -30;
+const BLOCK = 256;
+/** A nucleus is looked for among tokens down to e^-2 of the most likely one, then e^-4 and so on. */
+const NUCLEUS_DEPTH_FIRST = 2;
+
+/** Distances are below 64, and vocabularies smaller than a million: both fit into the 53 bits of a number. */
+const DISTANCE_STEPS = 2 ** 26;
+const PLACES_MAX = 2 ** 20;
 
 export class CandidateList {
   readonly #tokens: Int32Array;
   readonly #weights: Float64Array;
   #count = 0;
+  readonly #blockMax: Float32Array;
+  /** The sums of the slots of all blocks up to this one: see `drawFromAll`. */
+  readonly #slotSums: Float64Array;
+  #logits: Float32Array = new Float32Array(0);
+  #temperature = 1;
+  #max = 0;
+  #hasSlots = false;
 
   constructor(tokenCount: number) {
+    const blockCount = Math.ceil(tokenCount / BLOCK);
     this.#tokens = new Int32Array(tokenCount);
     this.#weights = new Float64Array(tokenCount);
+    this.#blockMax = new Float32Array(blockCount);
+    this.#slotSums = new Float64Array(blockCount);
   }
 
   get count(): number {
     return this.#count;
   }
 
-  /** `minP`: only tokens at least that likely in relation to the most likely one. */
-  fill(logits: Float32Array, temperature: number, minP: number): void {
+  /** All tokens are masked: nothing may be taken or drawn. */
+  get isEmpty(): boolean {
+    return this.#max === Number.NEGATIVE_INFINITY;
+  }
+
+  get mostLikely(): number {
+    return this.#logits.indexOf(this.#max);
+  }
+
+  /** Before each choice. The logits, as many as there are tokens, must not change until it is made. */
+  read(logits: Float32Array, temperature: number): void {
+    const blockMax = this.#blockMax;
     let max = Number.NEGATIVE_INFINITY;
-    for (let i = 0; i < logits.length; i++) if (logits[i]! > max) max = logits[i]!;
-    const cut = minP > 0 ? Math.max(Math.log(minP), NEGLIGIBLE) : NEGLIGIBLE;
-    const least = max + cut * temperature;
-    const scale = 1 / temperature;
-    let count = 0;
-    for (let i = 0; i < logits.length; i++) {
-      const logit = logits[i]!;
-      if (logit < least) continue;
-      this.#tokens[count] = i;
-      this.#weights[count++] = Math.exp((logit - max) * scale);
+    for (let block = 0; block < blockMax.length; block++) {
+      const begin = block * BLOCK;
+      const largest = largestIn(logits, begin, Math.min(begin + BLOCK, logits.length));
+      blockMax[block] = largest;
+      if (largest > max) max = largest;
     }
-    this.#count = count;
+    this.#logits = logits;
+    this.#temperature = temperature;
+    this.#max = max;
+    this.#hasSlots = false;
+    this.#count = 0;
+  }
+
+  /**
+   * From the whole vocabulary, with one exponential per block. Each token has a slot as wide as the weight of the most
+   * likely one in its block; `share`, 0 ≤ share < 1, is a point on all of them. It is the token's if it is within the
+   * token's own weight, else nobody's: -1, draw again. So each token gets as much as it weighs.
+   */
+  drawFromAll(share: number): number {
+    if (!this.#hasSlots) this.#layOutSlots();
+    const sums = this.#slotSums;
+    const point = share * sums[sums.length - 1]!;
+    let block = 0;
+    for (let end = sums.length - 1; block < end; ) {
+      const middle = (block + end) >> 1;
+      if (sums[middle]! > point) end = middle;
+      else block = middle + 1;
+    }
+    const width = this.#weightOf(this.#blockMax[block]!);
+    const begin = block * BLOCK;
+    const slots = (point - (block === 0 ? 0 : sums[block - 1]!)) / width;
+    const index = Math.floor(slots);
+    // Rounding may lead past the last slot of a block.
+    if (!(index < Math.min(BLOCK, this.#logits.length - begin))) return -1;
+    const logit = this.#logits[begin + index]!;
+    const isOwn = logit >= this.#least(0) && (slots - index) * width < this.#weightOf(logit);
+    return isOwn ? begin + index : -1;
+  }
+
+  /** `minP`: only tokens at least that likely in relation to the most likely one. */
+  takeAll(minP: number): void {
+    this.#gather(this.#least(minP));
+  }
+
+  takeTopK(k: number, minP: number): void {
+    let least = this.#least(minP);
+    // Each of k blocks has a token that is as likely as this, so the k most likely are no less.
+    if (k < this.#blockMax.length)
+      least = Math.max(least, kthLargest(this.#blockMax, this.#blockMax.length, k));
+    this.#gather(least);
+    this.keepTopK(k);
+  }
+
+  /** The fewest of the most likely tokens that make up at least `p` of the whole. */
+  takeTopP(p: number): void {
+    const total = sumExp(this.#logits, this.#max, 1 / this.#temperature);
+    for (let depth = NUCLEUS_DEPTH_FIRST; ; depth *= 2) {
+      this.#gather(this.#max - Math.min(depth, -NEGLIGIBLE) * this.#temperature);
+      if (depth >= -NEGLIGIBLE || this.#total() >= p * total) break;
+    }
+    this.#keepHeaviest(p * total);
   }
 
   keepTopK(k: number): void {
     if (k >= this.#count) return;
-    const kth = this.#kthWeight(k);
+    const kth = kthLargest(this.#weights, this.#count, k);
     // Of those that are as likely as the last one, only as many as there is room for.
     let ties = k;
     for (let i = 0; i < this.#count; i++) if (this.#weights[i]! > kth) ties--;
     this.#keep((weight) => weight > kth || (weight === kth && ties-- > 0));
   }
 
-  /** The fewest of the most likely tokens that make up at least `p` of the whole. */
   keepTopP(p: number): void {
-    const total = this.#total();
-    // What is below this cannot be needed: all such tokens together are less than 1 - p.
-    const least = ((1 - p) * total) / this.#count;
-    this.#keep((weight) => weight >= least);
-    this.#sort((a, b) => this.#weights[b]! - this.#weights[a]!);
-    let sum = 0;
-    let kept = 0;
-    while (kept < this.#count && sum < p * total) sum += this.#weights[kept++]!;
-    this.#count = Math.max(kept, 1);
+    this.#keepHeaviest(p * this.#total());
   }
 
   /** Those whose information is nearest to the average, until they make up `p`. */
@@ -66,15 +138,27 @@ export class CandidateList {
       const share = this.#weights[i]! / total;
       if (share > 0) entropy -= share * Math.log(share);
     }
-    const distance = (i: number) => Math.abs(-Math.log(this.#weights[i]! / total) - entropy);
-    this.#sort((a, b) => distance(a) - distance(b));
+    // Distance and place in one number, because an array of numbers sorts much faster than one that asks a function.
+    const keys = new Float64Array(this.#count);
+    for (let i = 0; i < keys.length; i++) {
+      const distance = Math.abs(-Math.log(this.#weights[i]! / total) - entropy);
+      keys[i] = Math.round(distance * DISTANCE_STEPS) * PLACES_MAX + i;
+    }
+    keys.sort();
+    const tokens = this.#tokens.slice(0, keys.length);
+    const weights = this.#weights.slice(0, keys.length);
+    for (let i = 0; i < keys.length; i++) {
+      const place = keys[i]! % PLACES_MAX;
+      this.#tokens[i] = tokens[place]!;
+      this.#weights[i] = weights[place]!;
+    }
     let sum = 0;
     let kept = 0;
     while (kept < this.#count && sum < p * total) sum += this.#weights[kept++]!;
     this.#count = Math.max(kept, 1);
   }
 
-  /** The token at this share of the whole, 0 ≤ share < 1. */
+  /** Of the candidates that are left, the one at this share of the whole, 0 ≤ share < 1. */
   draw(share: number): number {
     let left = share * this.#total();
     for (let i = 0; i < this.#count; i++) {
@@ -82,6 +166,47 @@ export class CandidateList {
       if (left < 0) return this.#tokens[i]!;
     }
     return this.#tokens[this.#count - 1]!;
+  }
+
+  #weightOf(logit: number): number {
+    return Math.exp((logit - this.#max) / this.#temperature);
+  }
+
+  #least(minP: number): number {
+    const depth = minP > 0 ? Math.max(Math.log(minP), NEGLIGIBLE) : NEGLIGIBLE;
+    return this.#max + depth * this.#temperature;
+  }
+
+  #layOutSlots(): void {
+    let sum = 0;
+    for (let block = 0; block < this.#blockMax.length; block++) {
+      const size = Math.min(BLOCK, this.#logits.length - block * BLOCK);
+      sum += size * this.#weightOf(this.#blockMax[block]!);
+      this.#slotSums[block] = sum;
+    }
+    this.#hasSlots = true;
+  }
+
+  #gather(least: number): void {
+    const logits = this.#logits;
+    let count = 0;
+    for (let block = 0; block < this.#blockMax.length; block++) {
+      if (!(this.#blockMax[block]! >= least)) continue;
+      const end = Math.min((block + 1) * BLOCK, logits.length);
+      for (let i = block * BLOCK; i < end; i++) {
+        const logit = logits[i]!;
+        if (!(logit >= least)) continue;
+        this.#tokens[count] = i;
+        this.#weights[count++] = this.#weightOf(logit);
+      }
+    }
+    this.#count = count;
+  }
+
+  /** The fewest that weigh `wanted` together. */
+  #keepHeaviest(wanted: number): void {
+    let { least, ties } = findCut(this.#weights.slice(0, this.#count), wanted);
+    this.#keep((weight) => weight > least || (weight === least && ties-- > 0));
   }
 
   #total(): number {
@@ -99,39 +224,90 @@ export class CandidateList {
     }
     this.#count = kept;
   }
+}
 
-  /** The k-th largest weight, through a heap of the k largest with the smallest on top. */
-  #kthWeight(k: number): number {
-    const heap = this.#weights.slice(0, k);
-    for (let i = (k >> 1) - 1; i >= 0; i--) sink(heap, i);
-    for (let i = k; i < this.#count; i++) {
-      const weight = this.#weights[i]!;
-      if (weight <= heap[0]!) continue;
-      heap[0] = weight;
-      sink(heap, 0);
-    }
-    return heap[0]!;
+/** Eight at a time: one of them is rarely larger, and then the branch is foreseen. */
+function largestIn(logits: Float32Array, begin: number, end: number): number {
+  let max = Number.NEGATIVE_INFINITY;
+  let i = begin;
+  for (; i + 7 < end; i += 8) {
+    const a = logits[i]!;
+    const b = logits[i + 1]!;
+    const c = logits[i + 2]!;
+    const d = logits[i + 3]!;
+    const e = logits[i + 4]!;
+    const f = logits[i + 5]!;
+    const g = logits[i + 6]!;
+    const h = logits[i + 7]!;
+    if (!(a > max || b > max || c > max || d > max || e > max || f > max || g > max || h > max)) continue;
+    if (a > max) max = a;
+    if (b > max) max = b;
+    if (c > max) max = c;
+    if (d > max) max = d;
+    if (e > max) max = e;
+    if (f > max) max = f;
+    if (g > max) max = g;
+    if (h > max) max = h;
   }
+  for (; i < end; i++) if (logits[i]! > max) max = logits[i]!;
+  return max;
+}
 
-  #sort(compare: (a: number, b: number) => number): void {
-    const order = Array.from({ length: this.#count }, (_, i) => i).sort(compare);
-    const tokens = order.map((i) => this.#tokens[i]!);
-    const weights = order.map((i) => this.#weights[i]!);
-    this.#tokens.set(tokens);
-    this.#weights.set(weights);
+/**
+ * Where the heaviest that weigh `wanted` together end: all above `least` are among them, and `ties` of those equal to it.
+ * Looks only at the side on which the end is, again and again, so that it takes a few passes and no sort.
+ */
+function findCut(weights: Float64Array, wanted: number): { least: number; ties: number } {
+  let rest = weights;
+  let sum = 0;
+  for (;;) {
+    const pivot = rest[rest.length >> 1]!;
+    let above = 0;
+    let aboveCount = 0;
+    let equalCount = 0;
+    for (let i = 0; i < rest.length; i++) {
+      const weight = rest[i]!;
+      if (weight > pivot) {
+        above += weight;
+        aboveCount++;
+      } else if (weight === pivot) equalCount++;
+    }
+    const missing = wanted - sum - above;
+    if (missing <= 0 && aboveCount > 0) {
+      rest = rest.filter((weight) => weight > pivot);
+      continue;
+    }
+    const ties = Math.max(Math.ceil(missing / pivot), 1);
+    if (ties <= equalCount || aboveCount + equalCount === rest.length)
+      return { least: pivot, ties: Math.min(ties, equalCount) };
+    sum += above + equalCount * pivot;
+    rest = rest.filter((weight) => weight < pivot);
   }
 }
 
+/** Of the first `count`, through a heap of the k largest with the smallest on top. */
+function kthLargest(values: Float32Array | Float64Array, count: number, k: number): number {
+  const heap = Float64Array.from(values.subarray(0, k));
+  for (let i = (k >> 1) - 1; i >= 0; i--) sink(heap, i);
+  for (let i = k; i < count; i++) {
+    const value = values[i]!;
+    if (value <= heap[0]!) continue;
+    heap[0] = value;
+    sink(heap, 0);
+  }
+  return heap[0]!;
+}
+
 function sink(heap: Float64Array, start: number): void {
-  const weight = heap[start]!;
+  const value = heap[start]!;
   let hole = start;
   for (;;) {
     let child = hole * 2 + 1;
     if (child >= heap.length) break;
     if (child + 1 < heap.length && heap[child + 1]! < heap[child]!) child++;
-    if (heap[child]! >= weight) break;
+    if (heap[child]! >= value) break;
     heap[hole] = heap[child]!;
     hole = child;
   }
-  heap[hole] = weight;
+  heap[hole] = value;
 }

@@ -7,6 +7,7 @@ import { computeLogprobs, type StepLogprobs } from '../text/logprobs.ts';
 import { PromptLookup } from '../text/prompt-lookup.ts';
 import { StopStrings } from '../text/stop-strings.ts';
 import { Utf8Assembler } from '../text/utf8-assembler.ts';
+import type { PooledSampler } from './sampler-pool.ts';
 import type { TokenSampler } from './token-sampler.ts';
 
 export type FinishReason = 'stop' | 'length';
@@ -41,6 +42,8 @@ export class Choice {
   readonly #model: ChoiceVocabulary;
   readonly #settings: ChoiceSettings;
   readonly #sampler: TokenSampler;
+  /** The same on another thread; undefined where the tokens must be chosen here. */
+  readonly pooled: PooledSampler | undefined;
   readonly #grammar: ChoiceGrammar | undefined;
   readonly #assembler = new Utf8Assembler();
   readonly #stops: StopStrings;
@@ -57,12 +60,17 @@ export class Choice {
     model: ChoiceVocabulary,
     settings: ChoiceSettings,
     prompt: readonly number[],
-    parts: { readonly sampler: TokenSampler; readonly grammar: ChoiceGrammar | undefined },
+    parts: {
+      readonly sampler: TokenSampler;
+      readonly grammar: ChoiceGrammar | undefined;
+      readonly pooled?: PooledSampler | undefined;
+    },
   ) {
     this.#model = model;
     this.#settings = settings;
     this.#sampler = parts.sampler;
     this.#grammar = parts.grammar;
+    this.pooled = parts.pooled;
     this.#stops = new StopStrings(settings.stop, { isIncluded: settings.isStopIncluded });
     this.#lookup = settings.isLookup ? new PromptLookup(prompt) : undefined;
   }
@@ -153,6 +161,7 @@ export class Choice {
   }
 
   free(): void {
+    this.pooled?.free();
     this.#grammar?.free();
   }
 

@@ -9,6 +9,7 @@ import { SchedulerRefusal } from '../scheduler/step-plan.ts';
 import { StepScheduler } from '../scheduler/step-scheduler.ts';
 import type { Choice } from './choice.ts';
 import type { Drafter, DraftRequest } from './drafter.ts';
+import type { SamplerPool } from './sampler-pool.ts';
 import { StepBatch } from './step-batch.ts';
 
 export interface Generation {
@@ -43,6 +44,8 @@ export interface EngineOptions {
   readonly adapters: readonly bigint[];
   /** Greedy tokens are chosen on the device. */
   readonly isDeviceSampling: boolean;
+  /** Chooses tokens on other threads. */
+  readonly pool?: SamplerPool | undefined;
   readonly drafter: Drafter | undefined;
   readonly draftTokens: number;
   /** With more sequences than this a step is full without proposals. */
@@ -209,14 +212,20 @@ export class Engine {
 
   #choose({ rows }: StepPlan): Map<number, StepResult> {
     const results = new Map<number, StepResult>();
-    this.#options.context.readLogits();
-    rows.forEach((row, i) => {
+    for (const row of rows) {
       const running = this.#running.get(row.requestId);
-      if (running === undefined) return;
+      if (running === undefined) continue;
       running.sequence = row.sequence;
       running.isDecoding = row.outputs !== 'none';
-      results.set(row.requestId, this.#batch.choose(running.choice, row, i));
-    });
+    }
+    this.#batch.chooseAll(
+      rows,
+      ({ requestId }) => this.#running.get(requestId)?.choice,
+      ({ requestId }, result) => {
+        if (result instanceof StatusError) this.#fail(requestId, result);
+        else results.set(requestId, result);
+      },
+    );
     return results;
   }
 
@@ -248,7 +257,13 @@ export class Engine {
     for (const generation of news) {
       if (generation.choices.every((choice) => choice.finishReason !== undefined))
         this.#started.delete(generation);
-      generation.onNews();
+      try {
+        generation.onNews();
+      } catch (thrown) {
+        // One that cannot be answered costs no other; and a step may be computing, which must not be left alone.
+        this.cancel(generation);
+        generation.onError(StatusError.from(thrown));
+      }
     }
   }
 
@@ -275,8 +290,8 @@ export class Engine {
   }
 }
 
-function newBatch({ context, limits, isDeviceSampling, adapters }: EngineOptions): StepBatch {
-  return new StepBatch(context, { sequenceCount: limits.sequenceCount, isDeviceSampling, adapters });
+function newBatch({ context, limits, isDeviceSampling, adapters, pool }: EngineOptions): StepBatch {
+  return new StepBatch(context, { sequenceCount: limits.sequenceCount, isDeviceSampling, adapters, pool });
 }
 
 function refused(refusal: SchedulerRefusal): StatusError {

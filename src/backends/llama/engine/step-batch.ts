@@ -1,9 +1,11 @@
 // The batch of one step: rows of the plan into libllama's batch, memory ops before it, tokens out of it. Knows libllama's
 // ids of the sequences and where each token is chosen; the engine knows whose they are.
 
+import type { StatusError } from '../../../domain/status.ts';
 import type { LlamaContext } from '../library/context.ts';
 import type { MemoryOp, PlanRow, StepPlan, StepResult } from '../scheduler/step-plan.ts';
 import type { Choice } from './choice.ts';
+import type { SamplerPool } from './sampler-pool.ts';
 import { SequenceMap } from './sequence-map.ts';
 
 /** Of the first token of a plan's row that asked for an output. */
@@ -16,6 +18,7 @@ export class StepBatch {
   readonly #context: LlamaContext;
   readonly #adapters: readonly bigint[];
   readonly #sequences: SequenceMap;
+  readonly #pool: SamplerPool | undefined;
   #outputs: readonly FirstOutput[] = [];
 
   constructor(
@@ -24,10 +27,12 @@ export class StepBatch {
       readonly sequenceCount: number;
       readonly isDeviceSampling: boolean;
       readonly adapters: readonly bigint[];
+      readonly pool: SamplerPool | undefined;
     },
   ) {
     this.#context = context;
     this.#adapters = options.adapters;
+    this.#pool = options.pool;
     this.#sequences = new SequenceMap(options.sequenceCount, options.isDeviceSampling);
   }
 
@@ -60,8 +65,46 @@ export class StepBatch {
     });
   }
 
+  /**
+   * All rows of the plan, each with its result. While the pool chooses for some, the others are done here. A row whose
+   * request has left has no choice.
+   */
+  chooseAll(
+    rows: readonly PlanRow[],
+    choiceOf: (row: PlanRow) => Choice | undefined,
+    onResult: (row: PlanRow, result: StepResult | StatusError) => void,
+  ): void {
+    this.#context.readLogits();
+    const pooled: { readonly row: PlanRow; readonly place: number }[] = [];
+    const own: number[] = [];
+    rows.forEach((row, i) => {
+      const sampler = choiceOf(row)?.pooled;
+      const isEligible = row.outputs === 'last' && !this.#sequences.hasSampler(row.sequence);
+      const place =
+        sampler !== undefined && isEligible ? this.#pool?.add(sampler, this.#outputs[i]!.output) : undefined;
+      if (place === undefined) own.push(i);
+      else pooled.push({ row, place });
+    });
+    this.#pool?.begin(this.#context.logits);
+    try {
+      for (const i of own) {
+        const choice = choiceOf(rows[i]!);
+        if (choice !== undefined) onResult(rows[i]!, this.#choose(choice, rows[i]!, i));
+      }
+    } finally {
+      this.#pool?.finish();
+    }
+    for (const { row, place } of pooled) {
+      // Of several choices of a generation, an earlier one may have failed and taken the others with it.
+      const choice = choiceOf(row);
+      const token = this.#pool!.tokenOf(place);
+      if (choice === undefined) continue;
+      onResult(row, typeof token === 'number' ? resultOf(choice, [choice.take(token)]) : token);
+    }
+  }
+
   /** The tokens of a row: along its proposals as far as the model agrees with them, and one more. */
-  choose(choice: Choice, row: PlanRow, index: number): StepResult {
+  #choose(choice: Choice, row: PlanRow, index: number): StepResult {
     if (row.outputs === 'none') return { tokens: [], isFinished: false };
     const { output, batchRow } = this.#outputs[index]!;
     const isChosen = this.#sequences.hasSampler(row.sequence);
@@ -74,6 +117,10 @@ export class StepBatch {
       tokens.push(token);
       if (choice.finishReason !== undefined || token !== row.tokens[i + 1]) break;
     }
-    return { tokens, isFinished: choice.finishReason !== undefined };
+    return resultOf(choice, tokens);
   }
+}
+
+function resultOf(choice: Choice, tokens: readonly number[]): StepResult {
+  return { tokens, isFinished: choice.finishReason !== undefined };
 }

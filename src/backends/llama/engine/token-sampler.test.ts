@@ -84,6 +84,13 @@ describe('the sampler', () => {
     });
   });
 
+  test('where all is masked it still answers', () => {
+    const masked = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (const settings of [{}, { topP: 0.5 }, { topK: 1 }, { minP: 0.1 }, { typicalP: 0.5 }]) {
+      assert.equal(choose(makeSampler({ temperature: 1, ...settings }), ...masked), 0);
+    }
+  });
+
   test('after a mask it chooses again without adjusting twice', () => {
     const sampler = makeSampler({ presencePenalty: 1 });
     sampler.accept(1);

@@ -22,6 +22,9 @@ export interface SamplerSettings {
   readonly logitBias: ReadonlyMap<number, number>;
 }
 
+/** Of 256 draws one is expected to hit in the worst case, so this many miss with a probability of e^-256. */
+const DRAWS_MAX = 65536;
+
 export class TokenSampler {
   readonly #settings: SamplerSettings;
   readonly #prng: Prng;
@@ -84,11 +87,27 @@ export class TokenSampler {
   #draw(logits: Float32Array): number {
     const { temperature, topK, topP, minP, typicalP } = this.#settings;
     const candidates = this.#candidates;
-    candidates.fill(logits, temperature, minP);
-    if (topK > 0) candidates.keepTopK(topK);
+    candidates.read(logits, temperature);
+    if (candidates.isEmpty) return 0;
+    if (topK > 0) candidates.takeTopK(topK, minP);
+    else if (minP > 0 || typicalP < 1) candidates.takeAll(minP);
+    else return topP < 1 ? this.#drawFromNucleus(topP) : this.#drawFromAll();
     if (typicalP < 1) candidates.keepTypical(typicalP);
     if (topP < 1) candidates.keepTopP(topP);
     return candidates.draw(this.#prng.float());
+  }
+
+  #drawFromNucleus(topP: number): number {
+    this.#candidates.takeTopP(topP);
+    return this.#candidates.draw(this.#prng.float());
+  }
+
+  #drawFromAll(): number {
+    for (let i = 0; i < DRAWS_MAX; i++) {
+      const token = this.#candidates.drawFromAll(this.#prng.float());
+      if (token >= 0) return token;
+    }
+    return this.#candidates.mostLikely;
   }
 }
 

@@ -210,6 +210,11 @@ export class LlamaContext {
     this.#logits = viewFloats(address, length);
   }
 
+  /** Where `readLogits` has found them, for other threads; as long valid. */
+  get logits(): { readonly address: bigint; readonly outputCount: number } {
+    return { address: this.#logitsAddress, outputCount: this.#outputCount };
+  }
+
   /** Valid until the next decode; may be changed. */
   logitsOf(output: number): Float32Array {
     const { tokenCount } = this.model;

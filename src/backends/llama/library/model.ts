@@ -123,9 +123,9 @@ export class LlamaModel {
     return this.library.functions.llama_model_chat_template(this.pointer, null) ?? undefined;
   }
 
-  /** With {query} and {document} in it; few rerankers have one. */
-  get rerankTemplate(): string | undefined {
-    return this.library.functions.llama_model_chat_template(this.pointer, 'rerank') ?? undefined;
+  /** `rerank` has {query} and {document} in it; `tool_use` is a chat template for requests with tools. Few models have any. */
+  templateNamed(name: 'rerank' | 'tool_use'): string | undefined {
+    return this.library.functions.llama_model_chat_template(this.pointer, name) ?? undefined;
   }
 
   /** A value of the GGUF's metadata as text. */

@@ -54,11 +54,10 @@ export async function answerRerank(parts: EmbeddingParts, body: Body, isWanted: 
 
 /** By the template of the model, else BOS query EOS SEP document EOS, of which only those that its vocabulary adds. */
 function pairTokens(model: LlamaModel, query: string, document: string): number[] {
-  const { rerankTemplate, separatorToken } = model;
-  if (rerankTemplate !== undefined) {
-    const text = rerankTemplate.replace(/\{(query|document)\}/g, (name) =>
-      name === '{query}' ? query : document,
-    );
+  const { separatorToken } = model;
+  const template = model.templateNamed('rerank');
+  if (template !== undefined) {
+    const text = template.replace(/\{(query|document)\}/g, (name) => (name === '{query}' ? query : document));
     return model.tokenize(text, { isSpecialAdded: false, isSpecialParsed: true });
   }
   const plain = { isSpecialAdded: false, isSpecialParsed: false };

@@ -7,7 +7,8 @@ import { invalidArgument } from '../../../domain/status.ts';
 import { createPrng } from '../../../lib/prng.ts';
 import { CandidateList } from '../engine/candidate-list.ts';
 import { Choice, type ChoiceSettings } from '../engine/choice.ts';
-import { TokenSampler } from '../engine/token-sampler.ts';
+import type { PooledSampler, SamplerPool } from '../engine/sampler-pool.ts';
+import { type SamplerSettings, TokenSampler } from '../engine/token-sampler.ts';
 import { CandidateMemory, GrammarConstraint } from '../library/grammar.ts';
 import type { LlamaModel } from '../library/model.ts';
 import type { LlamaSettings } from '../llama-settings.ts';
@@ -36,6 +37,8 @@ export interface BuilderParts {
   readonly settings: LlamaSettings;
   readonly template: ChatTemplate;
   readonly templateText: string | undefined;
+  /** Undefined: all tokens are chosen on this thread. */
+  readonly pool?: SamplerPool | undefined;
 }
 
 export interface RequestParts {
@@ -203,14 +206,36 @@ export class GenerationBuilder {
     const { model } = this.#parts;
     const grammarText = settings.grammar ?? prompt.grammar;
     const seed = settings.seed ?? randomInt(2 ** 32);
+    const { maxWaiting } = this.#parts.settings;
+    if (settings.n > maxWaiting) {
+      throw invalidArgument(
+        `sampling parameter 'n' is ${settings.n}, but only ${maxWaiting} texts may wait; raise the parameter 'max_waiting' of the model's config`,
+      );
+    }
     return Array.from({ length: settings.n }, (_, i) => {
       const grammar =
         grammarText === undefined
           ? undefined
           : new GrammarConstraint(model, grammarText, this.#grammarScratch);
       const sampler = new TokenSampler(settings, prompt.tokens, createPrng(seed + i), this.#candidates);
-      return new Choice(model, choice, prompt.tokens, { sampler, grammar });
+      const isPoolable = grammar === undefined && !sampler.isPlainGreedy;
+      const pooled = isPoolable ? this.#pool(prompt.tokens, settings, choice, seed + i) : undefined;
+      return new Choice(model, choice, prompt.tokens, { sampler, grammar, pooled });
     });
+  }
+
+  /** Threads of the pool see nothing but logits: whoever needs more of a step is served here. */
+  #pool(
+    prompt: readonly number[],
+    settings: SamplingSettings,
+    { logprobCount, minTokens }: ChoiceSettings,
+    seed: number,
+  ): PooledSampler | undefined {
+    const { pool } = this.#parts;
+    const isSeen = logprobCount !== undefined || minTokens > 0 || this.#speculation(settings) !== 'off';
+    if (pool === undefined || !pool.isOpen || isSeen) return undefined;
+    const isPromptSeen = settings.repetitionPenalty !== 1;
+    return pool.create({ settings: samplerSettings(settings), prompt: isPromptSeen ? prompt : [], seed });
   }
 
   #findAdapter(name: string | null): number {
@@ -237,6 +262,16 @@ export class GenerationBuilder {
     }
     return speculative ?? settings.speculative;
   }
+}
+
+/** Only what a sampler needs travels to its thread. */
+function samplerSettings(settings: SamplerSettings): SamplerSettings {
+  const { temperature, topK, topP, minP, typicalP, logitBias } = settings;
+  const { repetitionPenalty, presencePenalty, frequencyPenalty, penaltyLastTokens } = settings;
+  return {
+    ...{ temperature, topK, topP, minP, typicalP, logitBias },
+    ...{ repetitionPenalty, presencePenalty, frequencyPenalty, penaltyLastTokens },
+  };
 }
 
 function wantsLogprobs({ extras }: LlamaRequest): boolean {

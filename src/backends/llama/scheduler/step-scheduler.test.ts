@@ -96,10 +96,11 @@ describe('a step', () => {
   test('holds one adapter, and the adapters take turns', () => {
     const scheduler = makeScheduler();
     for (const id of [1, 2, 3]) scheduler.add(makeRequest(id, [5, 6, 7], { adapter: id % 2 }));
-    const turns = Array.from({ length: 4 }, () => step(scheduler)).map(
+    const turns = Array.from({ length: 12 }, () => step(scheduler)).map(
       ({ adapter, rows }) => `${adapter}: ${rows.map(({ requestId }) => requestId)}`,
     );
-    assert.deepEqual(turns, ['1: 1,3', '0: 2', '1: 1,3', '0: 2']);
+    const first = new Array<string>(4).fill('1: 1,3');
+    assert.deepEqual(turns, [...first, ...new Array<string>(4).fill('0: 2'), ...first]);
   });
 
   test('must be ended before the next', () => {
@@ -114,14 +115,14 @@ describe('a step', () => {
   test('that failed costs its requests, and what it had put into the cache', () => {
     const scheduler = makeScheduler();
     scheduler.add(makeRequest(1, tokens(100, 5)));
-    step(scheduler);
+    for (let i = 0; i < 4; i++) step(scheduler);
     scheduler.add(makeRequest(2, [8, 9], { adapter: 3 }));
     const plan = scheduler.schedule()!;
     assert.equal(plan.adapter, 3);
     scheduler.abandon(plan);
     assert.equal(scheduler.stats.running, 1);
-    assert.equal(scheduler.stats.cellsUsed, 5);
-    assert.deepEqual(shape(step(scheduler)), [[1, 5, 1, 'last']]);
+    assert.equal(scheduler.stats.cellsUsed, 8);
+    assert.deepEqual(shape(step(scheduler)), [[1, 8, 1, 'last']]);
   });
 });
 

@@ -19,6 +19,8 @@ import {
 } from './step-plan.ts';
 
 const NO_PROPOSALS: ReadonlyMap<number, readonly number[]> = new Map();
+/** libllama plans its memory anew for another adapter, so each has the steps to itself for a while. */
+export const ADAPTER_TURN_STEPS = 4;
 const NO_TOKENS: readonly number[] = [];
 
 /** What happens to requests while a plan is made. */
@@ -39,6 +41,9 @@ export class StepScheduler {
   readonly #cancelled = new Set<RequestState>();
   /** adapter → the step that served it last. */
   readonly #lastServed = new Map<number, number>();
+  /** Whose turn it is, and for how many steps it has been. */
+  #turnAdapter = -1;
+  #turnSteps = 0;
   #planUnderWay: StepPlan | undefined;
   #rowsUnderWay = 0;
   #stepCount = 0;
@@ -120,6 +125,8 @@ export class StepScheduler {
     if (rows.length === 0 && notes.stuck.length === 0) return undefined;
     const adapter = rows.length === 0 ? 0 : this.#requests.get(rows[0]!.requestId)!.adapter;
     this.#lastServed.set(adapter, ++this.#stepCount);
+    this.#turnSteps = adapter === this.#turnAdapter ? this.#turnSteps + 1 : 1;
+    this.#turnAdapter = adapter;
     const plan = { memory: this.#ledger.takeOps(), adapter, rows, ...notes };
     this.#rowsUnderWay = rows.reduce((sum, { tokens }) => sum + tokens.length, 0);
     this.#planUnderWay = plan;
@@ -256,7 +263,9 @@ export class StepScheduler {
   /** The rows of the adapter whose turn it is; none only when the last running request is stuck. */
   #fill(notes: PlanNotes, proposals: ReadonlyMap<number, readonly number[]>): PlanRow[] {
     const adapters = [...new Set(this.#running.map(({ adapter }) => adapter))];
-    const served = (adapter: number) => this.#lastServed.get(adapter) ?? 0;
+    const isInTurn = (adapter: number) =>
+      adapter === this.#turnAdapter && this.#turnSteps < ADAPTER_TURN_STEPS;
+    const served = (adapter: number) => (isInTurn(adapter) ? -1 : (this.#lastServed.get(adapter) ?? 0));
     adapters.sort((one, other) => served(one) - served(other));
     for (const adapter of adapters) {
       const members = this.#makeRoom(adapter, notes);

@@ -1,46 +1,25 @@
-// The thread behind json-thread.ts: runs wire code on large bodies and sends the result back.
+// What the thread for JSON does for large-json.ts: wire code on large bodies. The thread imports it by its URL.
 
-import { parentPort } from 'node:worker_threads';
 import type { ModelView } from '../../domain/model-view.ts';
 import type { InferResponse } from '../../domain/request.ts';
-import { StatusError } from '../../domain/status.ts';
 import type { OutputTensor } from '../../domain/tensor.ts';
 import { decodeInferRequest } from '../../wire/v2-json/decode-infer-request.ts';
 import { encodeInferResponse } from '../../wire/v2-json/encode-infer-response.ts';
-import {
-  type JsonTask,
-  type JsonTaskResult,
-  ownedBuffers,
-  type PlainModelView,
-  toBuffer,
-} from './json-thread.ts';
+import { decodeGenerateRequest } from '../../wire/v2-json/generate-request.ts';
+import { type TaskModule, type TaskOutcome, toBuffer } from '../json-thread.ts';
+import type { JsonTask, PlainModelView } from './large-json.ts';
 
-parentPort?.on('message', (task: JsonTask) => {
-  const { result, made } = resultOf(task);
-  parentPort?.postMessage(result, ownedBuffers(made));
-});
+export const runTask: TaskModule['runTask'] = (options) => run(options as JsonTask);
 
-/** `made` are the buffers in the result. */
-interface Outcome {
-  readonly result: JsonTaskResult;
-  readonly made: readonly Buffer[];
-}
-
-function resultOf(task: JsonTask): Outcome {
-  try {
-    const { value, made } = run(task);
-    return { result: { id: task.id, isOk: true, value }, made };
-  } catch (thrown) {
-    const error = StatusError.from(thrown);
-    return { result: { id: task.id, isOk: false, code: error.code, message: error.message }, made: [] };
-  }
-}
-
-function run(task: JsonTask): { value: unknown; made: readonly Buffer[] } {
+function run(task: JsonTask): TaskOutcome {
   const model = toView(task.options.model);
   if (task.kind === 'decode') {
     const body = task.options.body.map(toBuffer);
     const value = decodeInferRequest({ ...task.options, body, model });
+    return { value, made: value.request.inputs.flatMap((input) => input.data) };
+  }
+  if (task.kind === 'generate') {
+    const value = decodeGenerateRequest({ ...task.options, body: toBuffer(task.options.body), model });
     return { value, made: value.request.inputs.flatMap((input) => input.data) };
   }
   const response: InferResponse = { ...task.response, outputs: task.response.outputs.map(withBuffers) };

@@ -1,0 +1,356 @@
+// The engine with a real context of libllama and without a server: every generation ends exactly once, whatever is cancelled
+// while a step computes, and closing waits for the step. Embeddings beside it.
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CandidateList } from '../../src/backends/llama/engine/candidate-list.ts';
+import { Choice } from '../../src/backends/llama/engine/choice.ts';
+import { Drafter } from '../../src/backends/llama/engine/drafter.ts';
+import { EmbeddingEngine } from '../../src/backends/llama/engine/embedding-engine.ts';
+import { Engine, type Generation, type StepReport } from '../../src/backends/llama/engine/engine.ts';
+import { TokenSampler } from '../../src/backends/llama/engine/token-sampler.ts';
+import { CandidateMemory, GrammarConstraint } from '../../src/backends/llama/library/grammar.ts';
+import type { LlamaModel } from '../../src/backends/llama/library/model.ts';
+import type { StatusError } from '../../src/domain/status.ts';
+import { createPrng } from '../../src/lib/prng.ts';
+import { ENCODER, writeEncoder, writeTinyLlama } from '../support/gguf-models.ts';
+import { createNativeContext, loadNativeModel } from '../support/gguf-native.ts';
+import { findGguf } from '../support/llama.ts';
+import { createRepository, type TestRepository } from '../support/repository.ts';
+
+const gguf = await findGguf();
+const skip = 'reason' in gguf ? gguf.reason : false;
+const vocabularyOf = 'file' in gguf ? gguf.file : '';
+const EXACT = { cacheTypeK: 'f32', cacheTypeV: 'f32', threadCount: 1, batchThreadCount: 1 } as const;
+const PROMPT = [40, 50, 60, 70, 80];
+
+/** A generation that notes what it is told, and complains of what should not be. */
+class Noted implements Generation {
+  readonly prompt: readonly number[];
+  readonly choices: readonly Choice[];
+  readonly maxTokens: number;
+  readonly adapter = 0;
+  readonly priority = 0;
+  readonly isDrafted: boolean;
+  readonly ended: Promise<void>;
+  readonly texts: string[];
+  error: StatusError | undefined;
+  endCount = 0;
+  startCount = 0;
+  isOver = false;
+  #resolve: () => void = () => {};
+
+  constructor(options: {
+    prompt: readonly number[];
+    choices: readonly Choice[];
+    maxTokens: number;
+    isDrafted: boolean;
+  }) {
+    this.prompt = options.prompt;
+    this.choices = options.choices;
+    this.texts = options.choices.map(() => '');
+    this.maxTokens = options.maxTokens;
+    this.isDrafted = options.isDrafted;
+    this.ended = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  get text(): string {
+    return this.texts.join('|');
+  }
+
+  onStarted(): void {
+    this.startCount++;
+  }
+
+  onNews(): void {
+    assert.equal(this.isOver, false, 'news after the end');
+    for (const [i, choice] of this.choices.entries()) this.texts[i] += choice.takeNews().text;
+    if (this.choices.every(({ finishReason }) => finishReason !== undefined)) this.#end();
+  }
+
+  onError(error: StatusError): void {
+    this.error = error;
+    this.#end();
+  }
+
+  /** As a client that goes: its native parts are freed at once. */
+  cancel(): void {
+    this.#end();
+  }
+
+  #end(): void {
+    this.isOver = true;
+    this.endCount++;
+    for (const choice of this.choices) choice.free();
+    this.#resolve();
+  }
+}
+
+describe('the engine', { skip }, () => {
+  let files: TestRepository;
+  let model: LlamaModel;
+  let grammarScratch: CandidateMemory;
+  const candidates = new CandidateList(512);
+
+  before(async () => {
+    files = createRepository();
+    const file = files.at('model.gguf');
+    writeTinyLlama(file, { vocabularyOf, layerCount: 2, tokenCount: 512, seed: 1 });
+    model = await loadNativeModel(file);
+    grammarScratch = new CandidateMemory(model.tokenCount);
+  });
+
+  after(() => {
+    model?.free();
+    files?.remove();
+  });
+
+  const makeEngine = (
+    options: {
+      cellCount?: number;
+      runningMax?: number;
+      isDrafting?: boolean;
+      isDeviceSampling?: boolean;
+      waitingMax?: number;
+    } = {},
+  ) => {
+    const { cellCount = 1024, runningMax = 8, waitingMax = 100 } = options;
+    const { isDrafting = false, isDeviceSampling = false } = options;
+    const context = createNativeContext(model, {
+      ...EXACT,
+      cellCount,
+      sequenceCount: isDeviceSampling ? 64 : 32,
+      stepTokensMax: 64,
+      outputsPerSequenceMax: 4,
+      deviceSampledCount: isDeviceSampling ? 32 : 0,
+    });
+    const draft = isDrafting
+      ? createNativeContext(model, { ...EXACT, cellCount, sequenceCount: 32, stepTokensMax: 64 })
+      : undefined;
+    const reports: StepReport[] = [];
+    const engine = new Engine({
+      context,
+      limits: {
+        ...{ cellCount, sequenceCount: 32, stepTokensMax: 64, prefillChunkMax: 32, runningMax, waitingMax },
+        ...{ contextLength: cellCount, isPrefixReuse: true, keptCellsMax: cellCount },
+      },
+      adapters: [],
+      isDeviceSampling,
+      drafter:
+        draft === undefined ? undefined : new Drafter({ context: draft, stepTokensMax: 64, tokenCount: 512 }),
+      draftTokens: 3,
+      draftSequencesMax: 8,
+      onStep: (report) => reports.push(report),
+      warn: (message) => assert.fail(message),
+    });
+    const close = async () => {
+      await engine.close();
+      context.free();
+      draft?.free();
+    };
+    return { engine, reports, close };
+  };
+
+  const makeGeneration = (
+    options: {
+      prompt?: readonly number[];
+      maxTokens?: number;
+      n?: number;
+      grammar?: string;
+      seed?: number;
+      isDrafted?: boolean;
+    } = {},
+  ) => {
+    const { prompt = PROMPT, maxTokens = 12, n = 1, seed, isDrafted = false } = options;
+    const choices = Array.from({ length: n }, (_, i) => {
+      const settings = {
+        ...{
+          temperature: seed === undefined ? 0 : 1,
+          topK: 3,
+          topP: 1,
+          minP: 0,
+          typicalP: 1,
+          penaltyLastTokens: -1,
+        },
+        ...{ repetitionPenalty: 1, presencePenalty: 0, frequencyPenalty: 0, logitBias: new Map() },
+      };
+      const sampler = new TokenSampler(settings, prompt, createPrng((seed ?? 0) + i), candidates);
+      const grammar =
+        options.grammar === undefined
+          ? undefined
+          : new GrammarConstraint(model, options.grammar, grammarScratch);
+      const choice = {
+        ...{ maxTokens, minTokens: 0, stop: [], isStopIncluded: false, stopTokens: new Set<number>() },
+        ...{ isEndIgnored: true, isSpecialShown: true, logprobCount: undefined, isLookup: false },
+      };
+      return new Choice(model, choice, prompt, { sampler, grammar });
+    });
+    return new Noted({ prompt, choices, maxTokens, isDrafted });
+  };
+
+  const assertIdle = (reports: readonly StepReport[]) => {
+    const { running, waiting, cellsUsed, cellsCached } = reports.at(-1)!.stats;
+    assert.deepEqual(
+      { running, waiting, used: cellsUsed - cellsCached },
+      { running: 0, waiting: 0, used: 0 },
+    );
+  };
+
+  test('generations end once, with their tokens, alone and together', async () => {
+    const { engine, reports, close } = makeEngine();
+    const first = makeGeneration();
+    engine.submit(first);
+    await first.ended;
+    assert.equal(first.choices[0]!.tokens.length, 12);
+    const others = Array.from({ length: 20 }, () => makeGeneration());
+    for (const generation of others) engine.submit(generation);
+    await Promise.all(others.map(({ ended }) => ended));
+    for (const generation of others) {
+      assert.equal(generation.text, first.text);
+      assert.equal(generation.endCount, 1);
+      assert.equal(generation.startCount, 1);
+    }
+    await sleep(20);
+    assertIdle(reports);
+    await close();
+  });
+
+  const ways = {
+    'without proposals': {},
+    'with a draft': { isDrafting: true },
+    'with a draft, greedy tokens chosen by the library': { isDrafting: true, isDeviceSampling: true },
+  };
+  for (const [way, options] of Object.entries(ways)) {
+    test(`random cancels leave every other text as it is, and no cell: ${way}`, async () => {
+      const { engine, reports, close } = makeEngine({ cellCount: 256, ...options });
+      const prng = createPrng(17);
+      const grammar = 'root ::= [a-z ]+';
+      const makeCase = (i: number) => {
+        const prompt = [
+          ...PROMPT.slice(0, 1 + (i % 4)),
+          ...Array.from({ length: i % 7 }, (_, k) => 100 + i + k),
+        ];
+        const kind = i % 3;
+        const extra = kind === 0 ? {} : kind === 1 ? { grammar } : { seed: i, n: 2 };
+        return { prompt, maxTokens: 4 + (i % 20), isDrafted: 'isDrafting' in options, ...extra };
+      };
+      const expected: string[] = [];
+      for (let i = 0; i < 24; i++) {
+        const generation = makeGeneration(makeCase(i));
+        engine.submit(generation);
+        await generation.ended;
+        assert.equal(generation.error, undefined);
+        expected.push(generation.text);
+      }
+      const generations = Array.from({ length: 72 }, (_, i) => makeGeneration(makeCase(i % 24)));
+      const cancelled = new Set<Noted>();
+      const leaving: Promise<void>[] = [];
+      for (const generation of generations) {
+        engine.submit(generation);
+        if (!prng.boolean(0.4)) continue;
+        cancelled.add(generation);
+        leaving.push(
+          sleep(prng.integer(0, 60)).then(() => {
+            if (generation.isOver) return void cancelled.delete(generation);
+            engine.cancel(generation);
+            generation.cancel();
+          }),
+        );
+      }
+      await Promise.all([...leaving, ...generations.map(({ ended }) => ended)]);
+      await sleep(20);
+      for (const [i, generation] of generations.entries()) {
+        assert.equal(generation.endCount, 1);
+        if (!cancelled.has(generation)) assert.equal(generation.text, expected[i % 24], `case ${i % 24}`);
+      }
+      assert.ok(cancelled.size > 0 && cancelled.size < generations.length, `${cancelled.size} cancelled`);
+      assertIdle(reports);
+      await close();
+    });
+  }
+
+  test('closing in the middle of a step ends what runs and what waits, once', async () => {
+    const { engine, close } = makeEngine({ runningMax: 2 });
+    const generations = Array.from({ length: 6 }, () => makeGeneration({ maxTokens: 500 }));
+    for (const generation of generations) engine.submit(generation);
+    await sleep(15);
+    await close();
+    for (const { endCount, error } of generations) {
+      assert.equal(endCount, 1);
+      assert.equal(error?.message, 'the model is being unloaded');
+    }
+    assert.throws(() => engine.submit(makeGeneration()), /the model is being unloaded/);
+  });
+
+  test('a generation that cannot be answered costs no other', async () => {
+    const { engine, close } = makeEngine();
+    const good = makeGeneration({ maxTokens: 30 });
+    const bad = makeGeneration({ maxTokens: 30 });
+    bad.onNews = () => {
+      throw new Error('no way');
+    };
+    engine.submit(bad);
+    engine.submit(good);
+    await Promise.all([good.ended, bad.ended]);
+    assert.equal(good.error, undefined);
+    assert.equal(good.choices[0]!.tokens.length, 30);
+    assert.match(bad.error?.message ?? '', /no way/);
+    assert.equal(bad.endCount, 1);
+    await close();
+  });
+
+  test('a full queue and a prompt that can never fit are refused, and leave nothing behind', async () => {
+    const { engine, reports, close } = makeEngine({ cellCount: 256, waitingMax: 3 });
+    const long = makeGeneration({ prompt: Array.from({ length: 300 }, () => 40) });
+    assert.throws(() => engine.submit(long), {
+      code: 'INVALID_ARG',
+      message: /has 300 tokens, but the KV cache has only 256/,
+    });
+    const many = makeGeneration({ n: 5 });
+    assert.throws(() => engine.submit(many), { code: 'UNAVAILABLE', message: /3 requests wait already/ });
+    const next = makeGeneration();
+    engine.submit(next);
+    await next.ended;
+    await sleep(20);
+    assertIdle(reports);
+    await close();
+  });
+
+  test('embeddings: closing rejects what waits, and what nobody wants is not computed', async () => {
+    const file = files.at('encoder.gguf');
+    writeEncoder(file, { pooling: 'mean', seed: 1 });
+    const encoder = await loadNativeModel(file);
+    const context = createNativeContext(encoder, {
+      ...EXACT,
+      isEmbedding: true,
+      cellCount: 64,
+      stepTokensMax: 64,
+      sequenceCount: 4,
+    });
+    const engine = new EmbeddingEngine({
+      ...{
+        context,
+        batchTokensMax: 64,
+        sequencesMax: 4,
+        waitingMax: 100,
+        outputLength: ENCODER.vectorLength,
+      },
+    });
+    const always = () => true;
+    const inputs = Array.from({ length: 10 }, (_, i) => [2, 10 + i, 3]);
+    let isWanted = true;
+    const wanted = engine.compute(inputs, always);
+    const unwanted = engine.compute(inputs, () => isWanted);
+    isWanted = false;
+    await assert.rejects(unwanted, { code: 'CANCELLED' });
+    const vectors = await wanted;
+    assert.equal(new Set(vectors.map((vector) => vector.join())).size, 10);
+    const running = engine.compute(inputs, always);
+    const refused = assert.rejects(running, /the model is being unloaded/);
+    await Promise.all([refused, engine.close()]);
+    assert.throws(() => engine.compute(inputs, always), /the model is being unloaded/);
+    encoder.free();
+  });
+});
