@@ -96,10 +96,10 @@ describe('a llama model through generate', { skip: 'reason' in gguf ? gguf.reaso
         [...Array(FRANCE_TOKENS - 1).fill(false), true],
       );
       const timings = JSON.parse(events.at(-1)!.timings!) as Record<string, number>;
-      assert.equal(timings['prompt_tokens'], count);
-      assert.equal(timings['completion_tokens'], FRANCE_TOKENS);
-      assert.ok(timings['total_ms']! >= timings['time_to_first_token_ms']!);
-      assert.ok(timings['tokens_per_second']! > 0);
+      assert.equal(timings.prompt_tokens, count);
+      assert.equal(timings.completion_tokens, FRANCE_TOKENS);
+      assert.ok(timings.total_ms! >= timings.time_to_first_token_ms!);
+      assert.ok(timings.tokens_per_second! > 0);
     });
 
     test('of a stream cannot have the prompt', async () => {
@@ -115,7 +115,7 @@ describe('a llama model through generate', { skip: 'reason' in gguf ? gguf.reaso
       const url = `${server.httpUrl}/v2/models/smol/generate_stream`;
       const { stdout } = await promisify(execFile)('curl', ['-sN', '-i', '-d', body, url]);
       const [head, ...rest] = stdout.split('\r\n\r\n');
-      assert.match(head!, /^HTTP\/1.1 200 OK\r\n[^]*Content-Type: text\/event-stream; charset=utf-8\r\n/);
+      assert.match(head!, /^HTTP\/1.1 200 OK\r\n[\s\S]*Content-Type: text\/event-stream; charset=utf-8\r\n/);
       assert.equal(joined(eventsOf(rest.join('\r\n\r\n'))), FRANCE_TEXT);
     });
 
@@ -363,9 +363,9 @@ describe('a llama model through generate', { skip: 'reason' in gguf ? gguf.reaso
           await structured({ json: schema }, { ...sampling, max_tokens: 200 }),
         ) as Record<string, unknown>;
         assert.deepEqual(Object.keys(value).sort(), ['city', 'isCapital', 'population', 'tags']);
-        assert.ok(typeof value['city'] === 'string' && value['city'].length <= 12);
-        assert.ok(Number.isInteger(value['population']) && typeof value['isCapital'] === 'boolean');
-        assert.ok((value['tags'] as string[]).every((tag) => ['river', 'coast'].includes(tag)));
+        assert.ok(typeof value.city === 'string' && value.city.length <= 12);
+        assert.ok(Number.isInteger(value.population) && typeof value.isCapital === 'boolean');
+        assert.ok((value.tags as string[]).every((tag) => ['river', 'coast'].includes(tag)));
       }
       const sampling = { max_tokens: 150, logit_bias: { [await onlyToken('}')]: 20 } };
       assert.equal(typeof JSON.parse(await structured({ json_object: true }, sampling)), 'object');

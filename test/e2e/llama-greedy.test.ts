@@ -1,11 +1,12 @@
 // Greedy text against libllama run alone with one sequence, token for token. What holds is not the same everywhere:
 //
-// - One request at a time, with the prefix cache or without, reused or not: equal.
+// - One request at a time, with the prefix cache or without: equal. Reused: equal for prompts of fewer than 64 tokens.
 // - Many at once, in steps of fewer than 64 rows and while nobody has left: equal, to the last bit of the logits.
 // - Otherwise libllama's own arithmetic differs: it takes another attention kernel for a step of 64 rows or more, and adds
 //   up a sequence's cells in the order in which they lie, which holes left by others change. The sums are rounded to 16
-//   bits and feed 8-bit activations, so logits move by up to about 0.3, and a text may take another path only where
-//   the next best token was that near. libllama's own batch, with nothing of ours around it, moves as much.
+//   bits and feed 8-bit activations, so logits move: by 0.2 on average and by 1.8 at most where libllama's plain batch was
+//   compared with its single sequence, nothing of ours around it. A text may take another path only where the next
+//   best token was near; 0.3 is the widest gap seen.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import {
@@ -26,7 +27,7 @@ const TOKENS_MAX = 24;
 /** In the batches that are to be equal: nobody ends early, so that there are no holes. */
 const TOKENS_IN_STEP = 12;
 /** Below this the two best tokens count as equally good; logits have a standard deviation of 3.6. */
-const MARGIN_MAX = 0.6;
+const MARGIN_MAX = 1;
 
 const gguf = await findGguf();
 const SAMPLING = { temperature: 0, max_tokens: TOKENS_MAX };

@@ -47,13 +47,13 @@ describe('metrics of a llama model', { skip: 'reason' in gguf ? gguf.reason : fa
     repository?.remove();
   });
 
-  const valueOf = (name: string) => metricOf(server, name, 'smol');
+  const numberOf = (name: string) => metricOf(server, name, 'smol');
 
   /** The host tells its numbers a few times a second. */
   async function becomes(name: string, value: number): Promise<void> {
     let last = Number.NaN;
     const isThere = async () => {
-      last = await valueOf(name);
+      last = await numberOf(name);
       return last === value;
     };
     assert.ok(await waitUntil(isThere, 5000), `${name} is ${last}, not ${value}`);
@@ -70,14 +70,14 @@ describe('metrics of a llama model', { skip: 'reason' in gguf ? gguf.reason : fa
     await becomes('nv_llm_generation_tokens_total', 6);
     await becomes('nv_llm_requests_finished_total', 1);
     await becomes('nv_llm_requests_running', 0);
-    assert.equal(await valueOf('nv_llm_requests_waiting'), 0);
-    assert.equal(await valueOf('nv_llm_kv_cells_total'), KV_CELLS);
-    assert.equal(await valueOf('vllm:request_generation_tokens_sum'), 6);
-    assert.equal(await valueOf('vllm:request_prompt_tokens_count'), 1);
-    assert.equal(await valueOf('nv_llm_time_per_output_token_seconds_count'), 6);
+    assert.equal(await numberOf('nv_llm_requests_waiting'), 0);
+    assert.equal(await numberOf('nv_llm_kv_cells_total'), KV_CELLS);
+    assert.equal(await numberOf('vllm:request_generation_tokens_sum'), 6);
+    assert.equal(await numberOf('vllm:request_prompt_tokens_count'), 1);
+    assert.equal(await numberOf('nv_llm_time_per_output_token_seconds_count'), 6);
     const [first, whole] = [
-      await valueOf('nv_llm_time_to_first_token_seconds_sum'),
-      await valueOf('nv_llm_request_seconds_sum'),
+      await numberOf('nv_llm_time_to_first_token_seconds_sum'),
+      await numberOf('nv_llm_request_seconds_sum'),
     ];
     assert.ok(first > 0 && first <= whole && whole < 60, `${first} ${whole}`);
     assert.match(await metricsText(server), /nv_llm_requests_finished_total\{finished_reason="length",/);
@@ -112,8 +112,8 @@ describe('metrics of a llama model', { skip: 'reason' in gguf ? gguf.reason : fa
     const prefix = word.repeat(Math.ceil(PREFIX_TOKENS / 6));
     const sampling = { temperature: 0, max_tokens: 2 };
     const [hitsBefore, queriesBefore] = [
-      await valueOf('nv_llm_prefix_hits_total'),
-      await valueOf('nv_llm_prefix_queries_total'),
+      await numberOf('nv_llm_prefix_hits_total'),
+      await numberOf('nv_llm_prefix_queries_total'),
     ];
     let asked = 0;
     let cached = 0;
@@ -129,9 +129,9 @@ describe('metrics of a llama model', { skip: 'reason' in gguf ? gguf.reason : fa
     await becomes('nv_llm_prefix_queries_total', queriesBefore + asked);
     await becomes('nv_llm_prefix_hits_total', hitsBefore + cached);
     await becomes('vllm:prefix_cache_hits_total', hitsBefore + cached);
-    const [used, kept] = [await valueOf('nv_llm_kv_cells_used'), await valueOf('nv_llm_kv_cells_cached')];
+    const [used, kept] = [await numberOf('nv_llm_kv_cells_used'), await numberOf('nv_llm_kv_cells_cached')];
     assert.ok(used >= PREFIX_TOKENS && used < 2 * PREFIX_TOKENS, `${used} cells for one prefix`);
     assert.equal(used, kept);
-    assert.equal(await valueOf('vllm:kv_cache_usage_perc'), 0);
+    assert.equal(await numberOf('vllm:kv_cache_usage_perc'), 0);
   });
 });

@@ -5,6 +5,7 @@
 //   logits:   │ block 0 … 255 │ block 1 … │ … │      No sort over all of them is ever made, and no exponential
 //   blockMax: │       8.1     │    13.2   │ … │      of what is cut away, but for the sum that top-p needs.
 
+import { findCut, kthLargest, nearestFirst } from './candidate-cuts.ts';
 import { sumExp } from './exp-sum.ts';
 
 /** e^-30 is far below what a float32 softmax can tell from zero. */
@@ -12,10 +13,6 @@ const NEGLIGIBLE = -30;
 const BLOCK = 256;
 /** A nucleus is looked for among tokens down to e^-2 of the most likely one, then e^-4 and so on. */
 const NUCLEUS_DEPTH_FIRST = 2;
-
-/** Distances are below 64, and vocabularies smaller than a million: both fit into the 53 bits of a number. */
-const DISTANCE_STEPS = 2 ** 26;
-const PLACES_MAX = 2 ** 20;
 
 export class CandidateList {
   readonly #tokens: Int32Array;
@@ -138,20 +135,18 @@ export class CandidateList {
       const share = this.#weights[i]! / total;
       if (share > 0) entropy -= share * Math.log(share);
     }
-    // Distance and place in one number, because an array of numbers sorts much faster than one that asks a function.
-    const keys = new Float64Array(this.#count);
-    for (let i = 0; i < keys.length; i++) {
-      const distance = Math.abs(-Math.log(this.#weights[i]! / total) - entropy);
-      keys[i] = Math.round(distance * DISTANCE_STEPS) * PLACES_MAX + i;
+    const distances = new Float64Array(this.#count);
+    for (let i = 0; i < this.#count; i++) {
+      distances[i] = Math.abs(-Math.log(this.#weights[i]! / total) - entropy);
     }
-    keys.sort();
-    const tokens = this.#tokens.slice(0, keys.length);
-    const weights = this.#weights.slice(0, keys.length);
-    for (let i = 0; i < keys.length; i++) {
-      const place = keys[i]! % PLACES_MAX;
-      this.#tokens[i] = tokens[place]!;
-      this.#weights[i] = weights[place]!;
+    const places = nearestFirst(distances, this.#weights, p * total);
+    const tokens = this.#tokens.slice(0, this.#count);
+    const weights = this.#weights.slice(0, this.#count);
+    for (let i = 0; i < places.length; i++) {
+      this.#tokens[i] = tokens[places[i]!]!;
+      this.#weights[i] = weights[places[i]!]!;
     }
+    this.#count = places.length;
     let sum = 0;
     let kept = 0;
     while (kept < this.#count && sum < p * total) sum += this.#weights[kept++]!;
@@ -251,63 +246,4 @@ function largestIn(logits: Float32Array, begin: number, end: number): number {
   }
   for (; i < end; i++) if (logits[i]! > max) max = logits[i]!;
   return max;
-}
-
-/**
- * Where the heaviest that weigh `wanted` together end: all above `least` are among them, and `ties` of those equal to it.
- * Looks only at the side on which the end is, again and again, so that it takes a few passes and no sort.
- */
-function findCut(weights: Float64Array, wanted: number): { least: number; ties: number } {
-  let rest = weights;
-  let sum = 0;
-  for (;;) {
-    const pivot = rest[rest.length >> 1]!;
-    let above = 0;
-    let aboveCount = 0;
-    let equalCount = 0;
-    for (let i = 0; i < rest.length; i++) {
-      const weight = rest[i]!;
-      if (weight > pivot) {
-        above += weight;
-        aboveCount++;
-      } else if (weight === pivot) equalCount++;
-    }
-    const missing = wanted - sum - above;
-    if (missing <= 0 && aboveCount > 0) {
-      rest = rest.filter((weight) => weight > pivot);
-      continue;
-    }
-    const ties = Math.max(Math.ceil(missing / pivot), 1);
-    if (ties <= equalCount || aboveCount + equalCount === rest.length)
-      return { least: pivot, ties: Math.min(ties, equalCount) };
-    sum += above + equalCount * pivot;
-    rest = rest.filter((weight) => weight < pivot);
-  }
-}
-
-/** Of the first `count`, through a heap of the k largest with the smallest on top. */
-function kthLargest(values: Float32Array | Float64Array, count: number, k: number): number {
-  const heap = Float64Array.from(values.subarray(0, k));
-  for (let i = (k >> 1) - 1; i >= 0; i--) sink(heap, i);
-  for (let i = k; i < count; i++) {
-    const value = values[i]!;
-    if (value <= heap[0]!) continue;
-    heap[0] = value;
-    sink(heap, 0);
-  }
-  return heap[0]!;
-}
-
-function sink(heap: Float64Array, start: number): void {
-  const value = heap[start]!;
-  let hole = start;
-  for (;;) {
-    let child = hole * 2 + 1;
-    if (child >= heap.length) break;
-    if (child + 1 < heap.length && heap[child + 1]! < heap[child]!) child++;
-    if (heap[child]! >= value) break;
-    heap[hole] = heap[child]!;
-    hole = child;
-  }
-  heap[hole] = value;
 }
