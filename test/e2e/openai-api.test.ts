@@ -211,7 +211,7 @@ describe('the OpenAI API', { skip: pythonSkip }, () => {
       });
       assert.deepEqual(
         [given.stream, given.exclude_input_in_output, given.return_finish_reason, given.return_logprobs],
-        [false, true, true, true],
+        [true, true, true, true],
       );
       const none = await givenFor(chatUrl(), { messages, tools: [ADD], tool_choice: 'none' });
       assert.deepEqual(none.chat_request, { messages });
@@ -230,12 +230,14 @@ describe('the OpenAI API', { skip: pythonSkip }, () => {
         usage: unknown;
         timings: unknown;
       };
-      const top = [
-        { token: 'ab', logprob: -0.5, bytes: [97, 98] },
-        { token: 'other', logprob: -1.5, bytes: [111, 116, 104, 101, 114] },
-      ];
+      const other = { token: 'other', logprob: -1.5, bytes: [111, 116, 104, 101, 114] };
+      const a = { token: 'a', logprob: -0.5, bytes: [97] };
+      const b = { token: 'b', logprob: -0.5, bytes: [98] };
       assert.deepEqual(answer.choices[0]?.logprobs, {
-        content: [{ ...top[0], top_logprobs: top }],
+        content: [
+          { ...a, top_logprobs: [a, other] },
+          { ...b, top_logprobs: [b, other] },
+        ],
         refusal: null,
       });
       assert.deepEqual(answer.usage, {
@@ -358,6 +360,15 @@ describe('the OpenAI API', { skip: pythonSkip }, () => {
         ['ab', 0],
         ['cd', 2],
       ]);
+      const whole = (await callApi(completionUrl(), asked)).json as unknown as {
+        choices: { logprobs: unknown }[];
+      };
+      assert.deepEqual(whole.choices[0]?.logprobs, {
+        tokens: ['ab', 'cd'],
+        token_logprobs: [-0.5, -0.5],
+        top_logprobs: [{ ab: -0.5 }, { cd: -0.5 }],
+        text_offset: [0, 2],
+      });
     });
   });
 

@@ -5,14 +5,15 @@ import type { RoutedCall } from '../http-routes.ts';
 import { usageDocument } from './answer-head.ts';
 import { type ApiError, answerOf, jsonAnswer } from './api-error.ts';
 import { ChatChoice } from './chat-choice.ts';
+import { ColumnText } from './column-text.ts';
 import type { ChoicePiece, GenerationListener, Usage } from './generation-run.ts';
 import type { PreparedChat } from './prepare-request.ts';
 import type { FinishReason } from './response-piece.ts';
-import { chatLogprobs, type TokenLogprob } from './token-logprobs.ts';
+import { chatLogprobs } from './token-logprobs.ts';
 
 interface Collected {
   readonly texts: string[];
-  readonly logprobs: TokenLogprob[];
+  readonly logprobs: ColumnText;
   finishReason: FinishReason;
 }
 
@@ -31,7 +32,7 @@ export class ChatAnswer implements GenerationListener {
     this.#head = options.head;
     this.#choices = Array.from({ length: options.request.choiceCount }, () => ({
       texts: [],
-      logprobs: [],
+      logprobs: new ColumnText(),
       finishReason: 'stop',
     }));
   }
@@ -39,7 +40,8 @@ export class ChatAnswer implements GenerationListener {
   onPiece({ choice, text, logprobs, finishReason }: ChoicePiece): void {
     const collected = this.#choices[choice]!;
     collected.texts.push(text);
-    collected.logprobs.push(...logprobs);
+    const { logprobCount } = this.#request;
+    if (logprobCount !== undefined) collected.logprobs.add(chatLogprobs(logprobs, logprobCount));
     if (finishReason !== undefined) collected.finishReason = finishReason;
   }
 
@@ -48,12 +50,12 @@ export class ChatAnswer implements GenerationListener {
   }
 
   onDone(usage: Usage | undefined): void {
-    const rest = {
-      choices: this.#choices.map((choice, index) => choiceDocument(this.#request, choice, index)),
+    const choices = this.#choices.map((choice, index) => choiceText(this.#request, choice, index));
+    const rest = JSON.stringify({
       usage: usageDocument(usage),
       ...(this.#timings === undefined ? {} : { timings: this.#timings }),
-    };
-    this.#call.respond(jsonAnswer(this.#head + JSON.stringify(rest).slice(1)));
+    });
+    this.#call.respond(jsonAnswer(`${this.#head}"choices":[${choices.join(',')}],${rest.slice(1)}`));
   }
 
   onError(error: ApiError): void {
@@ -61,7 +63,7 @@ export class ChatAnswer implements GenerationListener {
   }
 }
 
-function choiceDocument(request: PreparedChat, collected: Collected, index: number): object {
+function choiceText(request: PreparedChat, collected: Collected, index: number): string {
   const { finishReason, logprobs } = collected;
   const text = collected.texts.join('');
   const parser = new ChatChoice(request);
@@ -69,7 +71,7 @@ function choiceDocument(request: PreparedChat, collected: Collected, index: numb
   const calls = delta?.calls ?? [];
   const isCalling = calls.length > 0 && !parser.isBroken;
   const content = isCalling ? delta?.content || null : text;
-  return {
+  const said = JSON.stringify({
     index,
     message: {
       role: 'assistant',
@@ -85,7 +87,8 @@ function choiceDocument(request: PreparedChat, collected: Collected, index: numb
           }
         : {}),
     },
-    logprobs: request.logprobCount === undefined ? null : chatLogprobs(logprobs, request.logprobCount),
-    finish_reason: isCalling ? parser.finishReason(finishReason) : finishReason,
-  };
+  });
+  const columns = request.logprobCount === undefined ? 'null' : logprobs.text;
+  const reason = isCalling ? parser.finishReason(finishReason) : finishReason;
+  return `${said.slice(0, -1)},"logprobs":${columns},"finish_reason":${JSON.stringify(reason)}}`;
 }

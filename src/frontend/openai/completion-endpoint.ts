@@ -5,12 +5,13 @@ import { toBuffer } from '../json-thread.ts';
 import { createHead, usageDocument } from './answer-head.ts';
 import { type ApiCall, modelOf, startGeneration } from './api-call.ts';
 import { type ApiError, answerOf, jsonAnswer } from './api-error.ts';
+import { ColumnText } from './column-text.ts';
 import { EventStream } from './event-stream.ts';
 import { canEcho } from './generation-inputs.ts';
 import type { ChoicePiece, GenerationListener, Usage } from './generation-run.ts';
 import type { PreparedCompletion } from './prepare-request.ts';
 import type { FinishReason } from './response-piece.ts';
-import { completionLogprobs, type TokenLogprob } from './token-logprobs.ts';
+import { completionLogprobs, type LogprobColumns, type TokenLogprob } from './token-logprobs.ts';
 
 interface ListenerOptions {
   readonly call: RoutedCall;
@@ -104,7 +105,9 @@ class CompletionStream implements GenerationListener {
 class CompletionAnswer implements GenerationListener {
   readonly #options: ListenerOptions;
   readonly #texts: string[][];
-  readonly #logprobs: TokenLogprob[][];
+  readonly #logprobs: readonly ColumnText[];
+  /** Where the next token of each choice begins. */
+  readonly #offsets: number[];
   readonly #reasons: (FinishReason | null)[];
   #timings: unknown;
   /** Nothing leaves before the end. */
@@ -113,13 +116,17 @@ class CompletionAnswer implements GenerationListener {
   constructor(options: ListenerOptions) {
     this.#options = options;
     this.#texts = options.echoes.map((echo) => [echo]);
-    this.#logprobs = options.echoes.map(() => []);
+    this.#logprobs = options.echoes.map(() => new ColumnText());
+    this.#offsets = options.echoes.map(() => 0);
     this.#reasons = options.echoes.map(() => null);
   }
 
   onPiece({ choice, text, logprobs, finishReason }: ChoicePiece): void {
     this.#texts[choice]!.push(text);
-    this.#logprobs[choice]!.push(...logprobs);
+    const textOffset = this.#offsets[choice]!;
+    const columns = logprobsDocument(this.#options.request, logprobs, textOffset);
+    if (columns !== null) this.#logprobs[choice]!.add(columns);
+    this.#offsets[choice] = logprobs.reduce((offset, { token }) => offset + token.length, textOffset);
     if (finishReason !== undefined) this.#reasons[choice] = finishReason;
   }
 
@@ -129,17 +136,17 @@ class CompletionAnswer implements GenerationListener {
 
   onDone(usage: Usage | undefined): void {
     const { call, head, request } = this.#options;
-    const rest = {
-      choices: this.#texts.map((texts, index) => ({
-        index,
-        text: texts.join(''),
-        logprobs: logprobsDocument(request, this.#logprobs[index]!, 0),
-        finish_reason: this.#reasons[index],
-      })),
+    const choices = this.#texts.map((texts, index) => {
+      const said = JSON.stringify({ index, text: texts.join('') });
+      const columns = request.logprobCount === undefined ? 'null' : this.#logprobs[index]!.text;
+      const reason = JSON.stringify(this.#reasons[index]);
+      return `${said.slice(0, -1)},"logprobs":${columns},"finish_reason":${reason}}`;
+    });
+    const rest = JSON.stringify({
       usage: usageDocument(usage),
       ...(this.#timings === undefined ? {} : { timings: this.#timings }),
-    };
-    call.respond(jsonAnswer(head + JSON.stringify(rest).slice(1)));
+    });
+    call.respond(jsonAnswer(`${head}"choices":[${choices.join(',')}],${rest.slice(1)}`));
   }
 
   onError(error: ApiError): void {
@@ -151,7 +158,7 @@ function logprobsDocument(
   request: PreparedCompletion,
   entries: readonly TokenLogprob[],
   textOffset: number,
-): object | null {
+): LogprobColumns | null {
   const { logprobCount: count } = request;
   return count === undefined ? null : completionLogprobs(entries, { count, textOffset });
 }

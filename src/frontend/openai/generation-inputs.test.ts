@@ -163,7 +163,8 @@ describe('a model with sampling_parameters', () => {
     const { sampling_parameters: _, ...others } = shown(inputs);
     assert.deepEqual(others, {
       text_input: '1 hi',
-      stream: '1 00',
+      // In pieces, since log probabilities are wanted.
+      stream: '1 01',
       exclude_input_in_output: '1 01',
       return_finish_reason: '1 01',
       return_logprobs: '1 01',

@@ -67,8 +67,10 @@ export function generationInputs(
   };
   checkSupported(model, settings, asked.prompt);
   addPrompt(add, asked.prompt);
-  // A model that is not decoupled has one answer; some refuse to be asked for more.
-  add(STREAM, [settings.isStream && model.served.isDecoupled], 'stream');
+  // A model that is not decoupled has one answer; some refuse to be asked for more. Log probabilities are asked for piece by
+  // piece: those of a whole answer are megabytes of JSON, which would hold up the event loop.
+  const isPieces = settings.isStream || settings.logprobCount !== undefined;
+  add(STREAM, [isPieces && model.served.isDecoupled], 'stream');
   add(EXCLUDE_PROMPT, [!asked.isEcho], 'echo');
   if (model.inputs.has('sampling_parameters')) {
     add(['sampling_parameters'], [JSON.stringify(samplingDocument(model, settings, asked.choice))], 'model');

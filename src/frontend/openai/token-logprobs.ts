@@ -13,6 +13,9 @@ export interface TokenLogprob extends TokenAlternative {
   readonly top: readonly TokenAlternative[];
 }
 
+/** As the API writes them; each list has an element for each token. */
+export type LogprobColumns = Readonly<Record<string, readonly unknown[] | null>>;
+
 /** JSON has no infinity; OpenAI writes this for a token that cannot come. */
 const IMPOSSIBLE = -9999;
 
@@ -65,7 +68,7 @@ function best(entry: TokenLogprob, count: number): readonly TokenAlternative[] {
   return entry.top.slice(0, count);
 }
 
-export function chatLogprobs(entries: readonly TokenLogprob[], count: number): object {
+export function chatLogprobs(entries: readonly TokenLogprob[], count: number): LogprobColumns {
   return {
     content: entries.map((entry) => ({
       token: entry.token,
@@ -81,7 +84,7 @@ export function chatLogprobs(entries: readonly TokenLogprob[], count: number): o
 export function completionLogprobs(
   entries: readonly TokenLogprob[],
   { count, textOffset }: { readonly count: number; readonly textOffset: number },
-): object {
+): LogprobColumns {
   let offset = textOffset;
   const offsets = entries.map(({ token }) => {
     const start = offset;

@@ -46,7 +46,7 @@ export function findCut(weights: Float64Array, wanted: number): { least: number;
 export function nearestFirst(distances: Float64Array, weights: Float64Array, wanted: number): Int32Array {
   let radius = RADIUS_FIRST;
   let count = 0;
-  for (let sum = -1; sum < wanted && count < distances.length; radius *= 2) {
+  for (let sum = 0; (count === 0 || sum < wanted) && count < distances.length; radius *= 2) {
     sum = 0;
     count = 0;
     for (let i = 0; i < distances.length; i++) {

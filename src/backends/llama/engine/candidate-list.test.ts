@@ -193,6 +193,9 @@ describe('candidates', () => {
     assert.equal(list.draw(0.999999), 1);
     list.takeTopP(0);
     assert.equal(list.draw(0.5), 1);
+    list.takeAll(0);
+    list.keepTypical(0);
+    assert.equal(list.count, 1);
   });
 
   test('what is masked or far below is never drawn', () => {
