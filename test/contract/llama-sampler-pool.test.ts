@@ -146,7 +146,7 @@ describe('an engine with sampler threads', { skip }, () => {
     const errors: string[] = [];
     const pool = await startPool(errors);
     const { engine, close } = makeEngine(pool);
-    const broken = undefined as unknown as SamplerSettings;
+    const broken = null as unknown as SamplerSettings;
     // In this order they are on the main thread, on the first and on the second.
     const first = await Promise.all([
       generate(engine, pool, 0),

@@ -206,6 +206,24 @@ describe('a llama model through generate', { skip: 'reason' in gguf ? gguf.reaso
     });
   });
 
+  test('a text that can never fit is refused before it is looked at', async () => {
+    assert.match(
+      (await client.error({ text_input: 'word '.repeat(20_000) })).error,
+      /^the prompt has 100000 bytes, which are at least \d+ tokens, but this model's context is 256 tokens$/,
+    );
+    const messages = Array.from({ length: 300 }, () => ({ role: 'user', content: 'a' }));
+    assert.match(
+      (await client.error({ chat_request: JSON.stringify({ messages }) })).error,
+      /^there are 300 messages, more than this model's context has tokens \(256\)$/,
+    );
+  });
+
+  test('a long text is tokenized aside', async () => {
+    const { error, status } = await client.error({ text_input: '<|im_start|>'.repeat(1_500) });
+    assert.equal(status, 400);
+    assert.match(error, /^the prompt has 1500 tokens, but this model's context is 256 tokens/);
+  });
+
   describe('sampling', () => {
     const drawn = (sampling: Readonly<Record<string, unknown>>) =>
       client.generate({ text_input: STORY, sampling: { temperature: 1.2, max_tokens: 12, ...sampling } });

@@ -17,7 +17,7 @@ const SAMPLINGS: readonly Readonly<Record<string, unknown>>[] = [
   { temperature: 0.7, presence_penalty: 1, frequency_penalty: 0.5 },
   { temperature: 0, repetition_penalty: 1.2 },
   { temperature: 0, logit_bias: { '198': 3 }, presence_penalty: 0.5 },
-].map((sampling, i) => ({ ...sampling, n: 6, seed: 40 + i, max_tokens: 8, ignore_eos: true }));
+].map((sampling, i) => ({ ...sampling, n: 6, seed: 40 + i, max_tokens: 6, ignore_eos: true }));
 
 describe('sampler threads', { skip: 'reason' in gguf ? gguf.reason : false }, () => {
   let repository: TestRepository;

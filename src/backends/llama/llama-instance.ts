@@ -22,7 +22,7 @@ import type { LlamaSettings } from './llama-settings.ts';
 import type { ModelLimits } from './plan-limits.ts';
 import { answerEmbedding, answerRerank } from './requests/answer-embedding.ts';
 import { answerTokenize } from './requests/answer-tokenize.ts';
-import { GenerationBuilder } from './requests/build-generation.ts';
+import { GenerationBuilder, type Prompt, type RequestParts } from './requests/build-generation.ts';
 import type { GenerationReport, GenerationResponder } from './requests/generation-responder.ts';
 import { type LlamaRequest, readRequest } from './requests/read-request.ts';
 import { parseRequestInfo } from './requests/request-info.ts';
@@ -180,10 +180,28 @@ export class LlamaInstance implements BackendInstance {
       );
     }
     const key = `${batch.id}:${index}`;
-    const responder = this.#builder.build(request, {
-      info: parseRequestInfo(execute.info),
-      sender,
-      tensors,
+    const parts = { info: parseRequestInfo(execute.info), sender, tensors };
+    const prompt = this.#builder.readPrompt(request.question);
+    if (!(prompt instanceof Promise)) {
+      this.#generate(engine, key, this.#build(request, prompt, key, parts));
+      return;
+    }
+    prompt
+      .then((known) => {
+        if (sender.isCancelled) throw new StatusError('CANCELLED', 'Request was cancelled');
+        this.#generate(engine, key, this.#build(request, known, key, parts));
+      })
+      .catch((thrown: unknown) => sender.send(StatusError.from(thrown), true));
+  }
+
+  #build(
+    request: LlamaRequest,
+    prompt: Prompt,
+    key: string,
+    parts: Pick<RequestParts, 'info' | 'sender' | 'tensors'>,
+  ): GenerationResponder {
+    return this.#builder.build(request, prompt, {
+      ...parts,
       onStarted: (promptTokens, cachedTokens) => {
         this.#metrics.count('promptTokens', promptTokens);
         this.#metrics.count('prefixQueried', promptTokens);
@@ -194,6 +212,9 @@ export class LlamaInstance implements BackendInstance {
         this.#onEnd(report);
       },
     });
+  }
+
+  #generate(engine: Engine, key: string, responder: GenerationResponder): void {
     try {
       engine.submit(responder);
     } catch (thrown) {

@@ -15,7 +15,8 @@ export interface LlamaSettings {
   readonly maxRunning: number;
   readonly maxWaiting: number;
   readonly stepTokens: number;
-  readonly prefillChunk: number;
+  /** Undefined: by where the model is. */
+  readonly prefillChunk: number | undefined;
   readonly threads: number;
   readonly batchThreads: number;
   readonly isPrefixCache: boolean;
@@ -105,7 +106,7 @@ export function readSettings(context: LoadContext): LlamaSettings {
     maxRunning: read.integer('max_running', 1, 256) ?? 64,
     maxWaiting: read.integer('max_waiting', 1, 1 << 20) ?? 1024,
     stepTokens: read.integer('step_tokens', 1, 65536) ?? 512,
-    prefillChunk: read.integer('prefill_chunk', 1, 65536) ?? 256,
+    prefillChunk: read.integer('prefill_chunk', 1, 65536),
     threads,
     batchThreads: read.integer('threads_batch', 1, 512) ?? threads,
     isPrefixCache: read.boolean('prefix_cache') ?? true,

@@ -31,6 +31,9 @@ export interface ModelLimits {
 const CONTEXT_LENGTH_DEFAULT_MAX = 8192;
 const CELLS_DEFAULT = 16384;
 const CELLS_DEFAULT_ON_GPU = 65536;
+/** Rows of a prompt that running texts have to wait for: some tenths of a second of a small model on a CPU. */
+const PREFILL_CHUNK = 128;
+const PREFILL_CHUNK_ON_GPU = 512;
 /**
  * A CPU looks at every cell in every row of a decode, if only to see that it is not the row's own; 2,048 of them cost about 4 %
  * of a small model's step (docs/adr/0010). A GPU does not notice.
@@ -85,7 +88,10 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
     sequenceCount,
     runningMax,
     stepTokens: settings.stepTokens,
-    prefillChunk: Math.min(settings.prefillChunk, settings.stepTokens),
+    prefillChunk: Math.min(
+      settings.prefillChunk ?? (isGpu ? PREFILL_CHUNK_ON_GPU : PREFILL_CHUNK),
+      settings.stepTokens,
+    ),
     isPrefixCache,
     keptCellsMax: settings.prefixCacheCells ?? (isGpu ? cellCount : KEPT_CELLS_DEFAULT),
     embeddingTokens: Math.min(

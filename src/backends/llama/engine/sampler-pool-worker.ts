@@ -5,8 +5,14 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import { createPrng } from '../../../lib/prng.ts';
 import { viewFloats } from '../library/native-arrays.ts';
 import { CandidateList } from './candidate-list.ts';
-import { type SamplerMessage, SamplerStep, type SamplerWorkerData } from './sampler-step.ts';
+import { type SamplerMessage, SamplerStep } from './sampler-step.ts';
 import { TokenSampler } from './token-sampler.ts';
+
+export interface SamplerWorkerData {
+  readonly buffer: SharedArrayBuffer;
+  readonly worker: number;
+  readonly tokenCount: number;
+}
 
 const { buffer, worker, tokenCount } = workerData as SamplerWorkerData;
 const step = new SamplerStep(buffer);

@@ -5,12 +5,12 @@
 
 import { Worker } from 'node:worker_threads';
 import { internal, type StatusError, unavailable } from '../../../domain/status.ts';
+import type { SamplerWorkerData } from './sampler-pool-worker.ts';
 import {
   type SamplerMessage,
   type SamplerRow,
   type SamplerSpec,
   SamplerStep,
-  type SamplerWorkerData,
   WORKERS_MAX,
 } from './sampler-step.ts';
 
@@ -166,6 +166,7 @@ export class SamplerPool {
       };
       worker.once('message', () => settle(resolve));
       worker.once('error', (error) => settle(() => reject(error)));
+      worker.once('exit', () => settle(() => reject(unavailable('a sampler thread ended as it started'))));
     });
   }
 

@@ -29,12 +29,6 @@ export type SamplerMessage =
   | { readonly kind: 'begin'; readonly id: number; readonly spec: SamplerSpec }
   | { readonly kind: 'end'; readonly id: number };
 
-export interface SamplerWorkerData {
-  readonly buffer: SharedArrayBuffer;
-  readonly worker: number;
-  readonly tokenCount: number;
-}
-
 export interface SamplerRow {
   readonly worker: number;
   readonly id: number;

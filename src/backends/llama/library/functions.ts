@@ -7,7 +7,7 @@ export type Pointer = bigint;
 export type MaybePointer = bigint | null;
 
 interface ValueTypes {
-  void: void;
+  void: undefined;
   bool: boolean;
   int32_t: number;
   uint32_t: number;

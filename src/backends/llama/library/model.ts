@@ -26,6 +26,13 @@ const LOAD_MODE_LOCKED = 2;
 
 const PROGRESS_CALLBACK = koffi.proto('bool', ['float', 'void *']);
 
+export interface TokenizeOptions {
+  /** The tokens that the vocabulary puts at the ends. */
+  readonly isSpecialAdded: boolean;
+  /** Texts of special tokens become these tokens. */
+  readonly isSpecialParsed: boolean;
+}
+
 export class LlamaModel {
   readonly library: LlamaLibrary;
   readonly pointer: bigint;
@@ -36,6 +43,8 @@ export class LlamaModel {
   readonly #isEog: boolean[] = [];
   #endTokens: readonly number[] | undefined;
   #tokens = int32Array(4096);
+  #aside: Promise<unknown> = Promise.resolve();
+  #longestPiece: number | undefined;
   readonly #piece = bytes(512);
 
   private constructor(library: LlamaLibrary, pointer: bigint) {
@@ -184,24 +193,62 @@ export class LlamaModel {
     return this.#isEog[token];
   }
 
-  tokenize(text: string, options: { isSpecialAdded: boolean; isSpecialParsed: boolean }): number[] {
-    const { functions } = this.library;
+  tokenize(text: string, options: TokenizeOptions): number[] {
     const source = Buffer.from(text);
     for (;;) {
-      const count = functions.llama_tokenize(
-        this.vocab,
-        source.length === 0 ? null : koffi.address(source),
-        source.length,
-        this.#tokens.address,
-        this.#tokens.values.length,
-        options.isSpecialAdded,
-        options.isSpecialParsed,
+      const count = this.library.functions.llama_tokenize(
+        ...this.#tokenizeArguments(source, this.#tokens, options),
       );
       if (count >= 0) return Array.from(this.#tokens.values.subarray(0, count));
-      if (count === INT32_MIN)
-        throw new StatusError('INVALID_ARG', 'the text has more tokens than can be counted');
-      this.#tokens = int32Array(-count);
+      this.#tokens = int32Array(moreTokens(count));
     }
+  }
+
+  /** The same on another thread, one text after the other: a long one takes seconds, and longer with many special tokens. */
+  tokenizeAside(text: string, options: TokenizeOptions): Promise<number[]> {
+    const tokens = this.#aside.then(() => this.#tokenizeAside(Buffer.from(text), options));
+    this.#aside = tokens.catch(() => {});
+    return tokens;
+  }
+
+  async #tokenizeAside(source: Buffer, options: TokenizeOptions): Promise<number[]> {
+    const { functions } = this.library;
+    // A token has at least one byte, the special ones at the ends aside.
+    let target = int32Array(source.length + 16);
+    for (;;) {
+      const count = await new Promise<number>((resolve, reject) => {
+        functions.llama_tokenize.async(
+          ...this.#tokenizeArguments(source, target, options),
+          (error, result) => {
+            if (error) reject(error);
+            else resolve(result);
+          },
+        );
+      });
+      if (count >= 0) return Array.from(target.values.subarray(0, count));
+      target = int32Array(moreTokens(count));
+    }
+  }
+
+  #tokenizeArguments(source: Buffer, target: NativeArray<Int32Array>, options: TokenizeOptions) {
+    const { isSpecialAdded, isSpecialParsed } = options;
+    const address = source.length === 0 ? null : koffi.address(source);
+    const { values } = target;
+    return [
+      ...([this.vocab, address, source.length, target.address, values.length] as const),
+      ...([isSpecialAdded, isSpecialParsed] as const),
+    ] as const;
+  }
+
+  /** Bytes of the longest token. */
+  get longestPiece(): number {
+    if (this.#longestPiece !== undefined) return this.#longestPiece;
+    let longest = 1;
+    for (let token = 0; token < this.tokenCount; token++) {
+      longest = Math.max(longest, this.piece(token, true).length);
+    }
+    this.#longestPiece = longest;
+    return longest;
   }
 
   /** The bytes of a token; a character may be spread over several. `isSpecial`: control tokens have a text, too. */
@@ -248,6 +295,13 @@ export class LlamaModel {
 }
 
 const INT32_MIN = -(2 ** 31);
+
+/** What there must be room for, by what libllama answers where there was not enough. */
+function moreTokens(count: number): number {
+  if (count === INT32_MIN)
+    throw new StatusError('INVALID_ARG', 'the text has more tokens than can be counted');
+  return -count;
+}
 
 function tensorSplit(library: LlamaLibrary, shares: readonly number[]): NativeArray<Float32Array> {
   const array = float32Array(Number(library.functions.llama_max_devices()));

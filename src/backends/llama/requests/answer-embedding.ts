@@ -22,7 +22,7 @@ export async function answerEmbedding(parts: EmbeddingParts, body: Body, isWante
     const hint = embedding === undefined ? '; set the parameter \'embeddings\' of its config to "true"' : '';
     throw invalidArgument(`Model ${config.name} does not support 'embed' request${hint}`);
   }
-  const inputs = readInputs(model, body.input);
+  const inputs = await readInputs(model, body.input);
   const dimensions = readDimensions(body.dimensions, model.embeddingLength);
   const vectors = await embedding.compute(inputs, isWanted);
   return {
@@ -45,7 +45,8 @@ export async function answerRerank(parts: EmbeddingParts, body: Body, isWanted: 
   if (!isList || documents.some((text) => typeof text !== 'string')) {
     throw invalidArgument(`'documents' must be a list of 1 to ${INPUTS_MAX} strings`);
   }
-  const inputs = (documents as string[]).map((document) => pairTokens(model, query, document));
+  const inputs: number[][] = [];
+  for (const document of documents as string[]) inputs.push(await pairTokens(model, query, document));
   const scores = await embedding.compute(inputs, isWanted);
   const results = scores.map((score, index) => ({ index, relevance_score: score[0]! }));
   results.sort((a, b) => b.relevance_score - a.relevance_score);
@@ -53,12 +54,12 @@ export async function answerRerank(parts: EmbeddingParts, body: Body, isWanted: 
 }
 
 /** By the template of the model, else BOS query EOS SEP document EOS, of which only those that its vocabulary adds. */
-function pairTokens(model: LlamaModel, query: string, document: string): number[] {
+async function pairTokens(model: LlamaModel, query: string, document: string): Promise<number[]> {
   const { separatorToken } = model;
   const template = model.templateNamed('rerank');
   if (template !== undefined) {
     const text = template.replace(/\{(query|document)\}/g, (name) => (name === '{query}' ? query : document));
-    return model.tokenize(text, { isSpecialAdded: false, isSpecialParsed: true });
+    return model.tokenizeAside(text, { isSpecialAdded: false, isSpecialParsed: true });
   }
   const plain = { isSpecialAdded: false, isSpecialParsed: false };
   const begin = model.isBeginAdded ? [model.beginToken] : [];
@@ -66,25 +67,30 @@ function pairTokens(model: LlamaModel, query: string, document: string): number[
   // Where the vocabulary has no end of text, its separator takes that place.
   const end = model.isEndAdded ? [model.endToken < 0 ? separatorToken : model.endToken] : [];
   return [
-    ...[...begin, ...model.tokenize(query, plain), ...end, ...separator],
-    ...[...model.tokenize(document, plain), ...end],
+    ...[...begin, ...(await model.tokenizeAside(query, plain)), ...end, ...separator],
+    ...[...(await model.tokenizeAside(document, plain)), ...end],
   ];
 }
 
 /** A string, strings, tokens, or lists of tokens. */
-function readInputs(model: LlamaModel, input: unknown): number[][] {
+async function readInputs(model: LlamaModel, input: unknown): Promise<number[][]> {
   const list = Array.isArray(input) && typeof input[0] !== 'number' ? input : [input];
   if (list.length === 0 || list.length > INPUTS_MAX)
     throw invalidArgument(`'input' must have 1 to ${INPUTS_MAX} elements`);
-  return list.map((element: unknown) => {
-    if (typeof element === 'string')
-      return model.tokenize(element, { isSpecialAdded: true, isSpecialParsed: true });
-    const isTokens =
-      Array.isArray(element) &&
-      element.every((token) => Number.isInteger(token) && token >= 0 && token < model.tokenCount);
-    if (isTokens) return element as number[];
-    throw invalidArgument("'input' must be a string, a list of strings, or lists of tokens of this model");
-  });
+  const inputs: number[][] = [];
+  for (const element of list) inputs.push(await readInput(model, element));
+  return inputs;
+}
+
+async function readInput(model: LlamaModel, element: unknown): Promise<number[]> {
+  if (typeof element === 'string') {
+    return model.tokenizeAside(element, { isSpecialAdded: true, isSpecialParsed: true });
+  }
+  const isTokens =
+    Array.isArray(element) &&
+    element.every((token) => Number.isInteger(token) && token >= 0 && token < model.tokenCount);
+  if (isTokens) return element as number[];
+  throw invalidArgument("'input' must be a string, a list of strings, or lists of tokens of this model");
 }
 
 function readDimensions(value: unknown, most: number): number {

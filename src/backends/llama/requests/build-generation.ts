@@ -10,7 +10,7 @@ import { Choice, type ChoiceSettings } from '../engine/choice.ts';
 import type { PooledSampler, SamplerPool } from '../engine/sampler-pool.ts';
 import { type SamplerSettings, TokenSampler } from '../engine/token-sampler.ts';
 import { CandidateMemory, GrammarConstraint } from '../library/grammar.ts';
-import type { LlamaModel } from '../library/model.ts';
+import type { LlamaModel, TokenizeOptions } from '../library/model.ts';
 import type { LlamaSettings } from '../llama-settings.ts';
 import type { ModelLimits } from '../plan-limits.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
@@ -31,6 +31,9 @@ import type { LlamaRequest, Question } from './read-request.ts';
 import type { RequestInfo } from './request-info.ts';
 import type { ResponseTensors } from './response-tensors.ts';
 
+/** Characters that are tokenized at once: about 5 ms on the host's event loop. */
+const TOKENIZED_INLINE_MAX = 16_384;
+
 export interface BuilderParts {
   readonly model: LlamaModel;
   readonly limits: ModelLimits;
@@ -49,7 +52,7 @@ export interface RequestParts {
   onEnd(report: GenerationReport): void;
 }
 
-interface Prompt {
+export interface Prompt {
   readonly tokens: readonly number[];
   /** As the client gave it. */
   readonly text: string;
@@ -76,8 +79,30 @@ export class GenerationBuilder {
     return this.#parts.limits.contextLength;
   }
 
+  /** A promise for texts that take long to tokenize. */
+  readPrompt(question: Question): Prompt | Promise<Prompt> {
+    const plain = { grammar: undefined, hasTools: false, stop: [] };
+    switch (question.kind) {
+      case 'text': {
+        const { text } = question;
+        if (text === '') throw invalidArgument('the prompt is empty');
+        const tokens = this.#tokenizePrompt(text, { isSpecialAdded: true, isSpecialParsed: true });
+        return withTokens(tokens, { ...plain, text });
+      }
+      case 'tokens': {
+        const tokens = this.#checkTokens(question.tokens);
+        return { ...plain, tokens, text: this.textOf(tokens) };
+      }
+      case 'chat':
+        return this.#readChat(question.chat);
+      default:
+        throw invalidArgument(`a ${question.kind} request generates no text`);
+    }
+  }
+
   build(
     request: LlamaRequest,
+    prompt: Prompt,
     { info, sender, tensors, onStarted, onEnd }: RequestParts,
   ): GenerationResponder {
     if (request.isStream && request.isInputExcluded === false) {
@@ -87,7 +112,6 @@ export class GenerationBuilder {
       request.samplingParameters === undefined
         ? samplingFromRequestParameters(Object.entries(info.parameters))
         : parseSamplingParameters(request.samplingParameters);
-    const prompt = this.#readPrompt(request.question);
     const maxTokens = this.#checkLength(prompt.tokens.length, settings);
     const adapter = this.#findAdapter(settings.loraName);
     const { model } = this.#parts;
@@ -117,22 +141,51 @@ export class GenerationBuilder {
     });
   }
 
-  tokenize(text: unknown, options: { isSpecialAdded: boolean; isSpecialParsed: boolean }): number[] {
+  tokenize(text: unknown, options: TokenizeOptions): number[] | Promise<number[]> {
     if (typeof text !== 'string') throw invalidArgument("'text' must be a string");
-    return this.#parts.model.tokenize(text, options);
+    const { model } = this.#parts;
+    return text.length > TOKENIZED_INLINE_MAX
+      ? model.tokenizeAside(text, options)
+      : model.tokenize(text, options);
+  }
+
+  renderChat(chat: Readonly<Record<string, unknown>>): number[] | Promise<number[]> {
+    const { text, options } = this.#renderChat(chat);
+    return this.tokenize(text, options);
   }
 
   /** A template writes the first token itself where the model wants one. */
-  renderChat(chat: Readonly<Record<string, unknown>>): number[] {
-    const { template, model } = this.#parts;
+  #renderChat(chat: Readonly<Record<string, unknown>>): { text: string; options: TokenizeOptions } {
+    const { template, model, limits } = this.#parts;
+    const { messages } = chat;
+    if (Array.isArray(messages) && messages.length > limits.contextLength) {
+      throw invalidArgument(
+        `there are ${messages.length} messages, more than this model's context has tokens (${limits.contextLength})`,
+      );
+    }
     const text = template.render({
-      messages: chat.messages,
+      messages,
       tools: chat.tools ?? undefined,
       kwargs: chat.chat_template_kwargs ?? undefined,
     });
     const begin = model.beginToken;
     const isBegun = begin >= 0 && text.startsWith(model.tokenText(begin));
-    return model.tokenize(text, { isSpecialAdded: !isBegun, isSpecialParsed: true });
+    return { text, options: { isSpecialAdded: !isBegun, isSpecialParsed: true } };
+  }
+
+  /** What cannot fit is refused before it is tokenized. */
+  #tokenizePrompt(text: string, options: TokenizeOptions): number[] | Promise<number[]> {
+    const { model, limits } = this.#parts;
+    if (text.length > TOKENIZED_INLINE_MAX) {
+      const bytes = Buffer.byteLength(text);
+      const least = Math.ceil(bytes / model.longestPiece);
+      if (least >= limits.contextLength) {
+        throw invalidArgument(
+          `the prompt has ${bytes} bytes, which are at least ${least} tokens, but this model's context is ${limits.contextLength} tokens`,
+        );
+      }
+    }
+    return this.tokenize(text, options);
   }
 
   textOf(tokens: readonly unknown[]): string {
@@ -145,37 +198,17 @@ export class GenerationBuilder {
     return this.#parts.model.piece(token, true).toString();
   }
 
-  #readPrompt(question: Question): Prompt {
-    const plain = { grammar: undefined, hasTools: false, stop: [] };
-    switch (question.kind) {
-      case 'text': {
-        const { text } = question;
-        if (text === '') throw invalidArgument('the prompt is empty');
-        const tokens = this.#parts.model.tokenize(text, { isSpecialAdded: true, isSpecialParsed: true });
-        return { ...plain, tokens, text };
-      }
-      case 'tokens': {
-        const tokens = this.#checkTokens(question.tokens);
-        return { ...plain, tokens, text: this.textOf(tokens) };
-      }
-      case 'chat':
-        return this.#readChat(question.chat);
-      default:
-        throw invalidArgument(`a ${question.kind} request generates no text`);
-    }
-  }
-
-  #readChat(chat: Readonly<Record<string, unknown>>): Prompt {
+  #readChat(chat: Readonly<Record<string, unknown>>): Prompt | Promise<Prompt> {
     const tools = parseTools(chat.tools ?? undefined);
     const toolChoice = parseToolChoice(chat.tool_choice ?? undefined, tools);
     const isParallel = chat.parallel_tool_calls !== false;
-    return {
-      tokens: this.renderChat(toolChoice === 'none' ? { ...chat, tools: undefined } : chat),
+    const { text, options } = this.#renderChat(toolChoice === 'none' ? { ...chat, tools: undefined } : chat);
+    return withTokens(this.#tokenizePrompt(text, options), {
       text: '',
       grammar: toolGrammar({ tools, toolChoice, isParallel, format: this.#toolFormat }),
       hasTools: tools.length > 0 && toolChoice !== 'none',
       stop: this.#parts.template.stopStrings,
-    };
+    });
   }
 
   #checkTokens(tokens: readonly unknown[]): number[] {
@@ -272,6 +305,15 @@ function samplerSettings(settings: SamplerSettings): SamplerSettings {
     ...{ temperature, topK, topP, minP, typicalP, logitBias },
     ...{ repetitionPenalty, presencePenalty, frequencyPenalty, penaltyLastTokens },
   };
+}
+
+function withTokens(
+  tokens: readonly number[] | Promise<readonly number[]>,
+  rest: Omit<Prompt, 'tokens'>,
+): Prompt | Promise<Prompt> {
+  return tokens instanceof Promise
+    ? tokens.then((known) => ({ ...rest, tokens: known }))
+    : { ...rest, tokens };
 }
 
 function wantsLogprobs({ extras }: LlamaRequest): boolean {

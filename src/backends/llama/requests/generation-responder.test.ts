@@ -122,7 +122,7 @@ function setUp(options: Partial<ResponderOptions> & { choiceCount?: number } = {
     });
     responder.onNews();
   };
-  const texts = () => sender.sent.map(({ outputs }) => outputs['text_output']);
+  const texts = () => sender.sent.map(({ outputs }) => outputs.text_output);
   return { responder, sender, choices, reports, counts, take, texts };
 }
 
@@ -138,11 +138,11 @@ describe('answering a generation', () => {
       [false, false, true],
     );
     assert.deepEqual(
-      sender.sent.map(({ outputs }) => outputs['finish_reason']),
+      sender.sent.map(({ outputs }) => outputs.finish_reason),
       [['None'], ['None'], ['stop']],
     );
     assert.deepEqual(
-      sender.sent.map(({ outputs }) => outputs['num_output_tokens']),
+      sender.sent.map(({ outputs }) => outputs.num_output_tokens),
       [[1], [1], [1]],
     );
     assert.equal(reports.length, 1);
@@ -162,10 +162,10 @@ describe('answering a generation', () => {
     assert.deepEqual(texts(), [['Count: one two three']]);
     const { outputs, isFinal } = sender.sent[0]!;
     assert.equal(isFinal, true);
-    assert.deepEqual(outputs['num_input_tokens'], [2]);
-    assert.deepEqual(outputs['num_cached_tokens'], [1]);
-    assert.deepEqual(outputs['num_output_tokens'], [3]);
-    const timings = JSON.parse(String(outputs['timings']![0]));
+    assert.deepEqual(outputs.num_input_tokens, [2]);
+    assert.deepEqual(outputs.num_cached_tokens, [1]);
+    assert.deepEqual(outputs.num_output_tokens, [3]);
+    const timings = JSON.parse(String(outputs.timings![0]));
     assert.equal(timings.completion_tokens, 3);
     assert.ok(timings.total_ms >= timings.time_to_first_token_ms);
     assert.equal(reports[0]!.reason, 'length');

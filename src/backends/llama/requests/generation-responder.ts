@@ -97,7 +97,9 @@ export class GenerationResponder implements Generation {
   onNews(): void {
     if (this.#isEnded) return;
     this.#firstTokenMs ??= performance.now();
-    this.#options.choices.forEach((choice, i) => gather(this.#unsent[i]!, choice.takeNews()));
+    this.#options.choices.forEach((choice, i) => {
+      gather(this.#unsent[i]!, choice.takeNews());
+    });
     const isFinished = this.#unsent.every((unsent) => unsent.isFinished);
     if (!this.#options.isStream) {
       if (isFinished) this.#send(true);
