@@ -3,6 +3,7 @@
 
 import koffi from 'koffi';
 import { StatusError } from '../../../domain/status.ts';
+import { AsideTokenizer } from './aside-tokenizer.ts';
 import { checkLayout } from './check-layout.ts';
 import { findLibrary } from './find-library.ts';
 import {
@@ -41,6 +42,7 @@ export interface LlamaLibrary {
   readonly version: string;
   readonly functions: LlamaFunctions;
   readonly devices: readonly LlamaDevice[];
+  readonly asideTokenizer: AsideTokenizer;
   /** Made once; undefined where the CPU backend does not export pools. */
   createThreadpool(threadCount: number): MaybePointer;
   /** What the library has printed since the last call, errors and warnings; then nothing is left. */
@@ -85,6 +87,7 @@ function open(path: string | undefined, log: (level: LogLevel, line: string) => 
     version,
     functions,
     devices,
+    asideTokenizer: new AsideTokenizer(files.llama),
     createThreadpool: (threadCount) => createThreadpool(functions, devices, threadCount),
     takeMessages: () => messages.splice(0),
   };

@@ -43,7 +43,6 @@ export class LlamaModel {
   readonly #isEog: boolean[] = [];
   #endTokens: readonly number[] | undefined;
   #tokens = int32Array(4096);
-  #aside: Promise<unknown> = Promise.resolve();
   #longestPiece: number | undefined;
   readonly #piece = bytes(512);
 
@@ -195,49 +194,21 @@ export class LlamaModel {
 
   tokenize(text: string, options: TokenizeOptions): number[] {
     const source = Buffer.from(text);
+    const address = source.length === 0 ? null : koffi.address(source);
     for (;;) {
+      const { address: target, values } = this.#tokens;
       const count = this.library.functions.llama_tokenize(
-        ...this.#tokenizeArguments(source, this.#tokens, options),
+        ...([this.vocab, address, source.length, target, values.length] as const),
+        ...([options.isSpecialAdded, options.isSpecialParsed] as const),
       );
-      if (count >= 0) return Array.from(this.#tokens.values.subarray(0, count));
+      if (count >= 0) return Array.from(values.subarray(0, count));
       this.#tokens = int32Array(moreTokens(count));
     }
   }
 
-  /** The same on another thread, one text after the other: a long one takes seconds, and longer with many special tokens. */
+  /** The same on another thread, for texts that would take long. */
   tokenizeAside(text: string, options: TokenizeOptions): Promise<number[]> {
-    const tokens = this.#aside.then(() => this.#tokenizeAside(Buffer.from(text), options));
-    this.#aside = tokens.catch(() => {});
-    return tokens;
-  }
-
-  async #tokenizeAside(source: Buffer, options: TokenizeOptions): Promise<number[]> {
-    const { functions } = this.library;
-    // A token has at least one byte, the special ones at the ends aside.
-    let target = int32Array(source.length + 16);
-    for (;;) {
-      const count = await new Promise<number>((resolve, reject) => {
-        functions.llama_tokenize.async(
-          ...this.#tokenizeArguments(source, target, options),
-          (error, result) => {
-            if (error) reject(error);
-            else resolve(result);
-          },
-        );
-      });
-      if (count >= 0) return Array.from(target.values.subarray(0, count));
-      target = int32Array(moreTokens(count));
-    }
-  }
-
-  #tokenizeArguments(source: Buffer, target: NativeArray<Int32Array>, options: TokenizeOptions) {
-    const { isSpecialAdded, isSpecialParsed } = options;
-    const address = source.length === 0 ? null : koffi.address(source);
-    const { values } = target;
-    return [
-      ...([this.vocab, address, source.length, target.address, values.length] as const),
-      ...([isSpecialAdded, isSpecialParsed] as const),
-    ] as const;
+    return this.library.asideTokenizer.tokenize({ vocab: this.vocab, text, ...options });
   }
 
   /** Bytes of the longest token. */
