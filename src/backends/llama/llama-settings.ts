@@ -12,7 +12,8 @@ export interface LlamaSettings {
   /** Undefined: from the model. */
   readonly contextLength: number | undefined;
   readonly kvCells: number | undefined;
-  readonly maxRunning: number;
+  /** Undefined: by where the model is. */
+  readonly maxRunning: number | undefined;
   readonly maxWaiting: number;
   readonly stepTokens: number;
   /** Undefined: by where the model is. */
@@ -30,8 +31,7 @@ export interface LlamaSettings {
   readonly cacheTypeK: CacheType;
   readonly cacheTypeV: CacheType;
   readonly flashAttention: 'auto' | 'on' | 'off';
-  /** Undefined: on a GPU. */
-  readonly isDeviceSampling: boolean | undefined;
+  readonly isDeviceSampling: boolean;
   /** Beside the main thread. Undefined: some on a GPU, none on a CPU. */
   readonly samplerThreads: number | undefined;
   readonly draftFile: string | undefined;
@@ -103,7 +103,7 @@ export function readSettings(context: LoadContext): LlamaSettings {
     modelFile: inVersion(read.text('model_file') ?? fileName(context)),
     contextLength: read.integer('context_length', 16, 1 << 24),
     kvCells: read.integer('kv_cells', 16, 1 << 26),
-    maxRunning: read.integer('max_running', 1, 256) ?? 64,
+    maxRunning: read.integer('max_running', 1, 256),
     maxWaiting: read.integer('max_waiting', 1, 1 << 20) ?? 1024,
     stepTokens: read.integer('step_tokens', 1, 65536) ?? 512,
     prefillChunk: read.integer('prefill_chunk', 1, 65536),
@@ -118,7 +118,7 @@ export function readSettings(context: LoadContext): LlamaSettings {
     cacheTypeK: read.oneOf('cache_type_k', keysOf(CACHE_TYPES)) ?? 'f16',
     cacheTypeV: read.oneOf('cache_type_v', keysOf(CACHE_TYPES)) ?? 'f16',
     flashAttention: read.oneOf('flash_attention', ['auto', 'on', 'off']) ?? 'auto',
-    isDeviceSampling: read.boolean('device_sampling'),
+    isDeviceSampling: read.boolean('device_sampling') ?? false,
     samplerThreads: read.integer('sampler_threads', 0, 64),
     draftFile: draft === undefined ? undefined : inVersion(draft),
     draftTokens: read.integer('draft_tokens', 1, 64) ?? 5,

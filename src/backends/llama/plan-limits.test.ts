@@ -10,7 +10,7 @@ const SETTINGS: LlamaSettings = {
   ...{ stepTokens: 512, prefillChunk: 256, threads: 1, batchThreads: 1, isPrefixCache: true },
   ...{
     prefixCacheCells: undefined,
-    isDeviceSampling: undefined,
+    isDeviceSampling: false,
     samplerThreads: undefined,
     gpuLayers: 0,
     splitMode: 'layer',
@@ -62,7 +62,11 @@ describe('limits of a model', () => {
   });
 
   test('on a GPU every sequence has two ids, of which libllama has 256', () => {
-    const { isDeviceSampling, sequenceCount, runningMax } = plan({ gpuLayers: -1, maxRunning: 256 }, {}, GPU);
+    const { isDeviceSampling, sequenceCount, runningMax } = plan(
+      { gpuLayers: -1, maxRunning: 256, isDeviceSampling: true },
+      {},
+      GPU,
+    );
     assert.deepEqual(
       { isDeviceSampling, sequenceCount, runningMax },
       { isDeviceSampling: true, sequenceCount: 128, runningMax: 128 },

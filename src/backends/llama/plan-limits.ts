@@ -31,6 +31,9 @@ export interface ModelLimits {
 const CONTEXT_LENGTH_DEFAULT_MAX = 8192;
 const CELLS_DEFAULT = 16384;
 const CELLS_DEFAULT_ON_GPU = 65536;
+/** With more texts side by side a CPU spends more on cells that are not theirs than a larger batch saves (docs/adr/0010). */
+const RUNNING_MAX = 32;
+const RUNNING_MAX_ON_GPU = 64;
 /** Rows of a prompt that running texts have to wait for: some tenths of a second of a small model on a CPU. */
 const PREFILL_CHUNK = 128;
 const PREFILL_CHUNK_ON_GPU = 512;
@@ -76,9 +79,10 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
       'parameter \'pooling\' is "none", but an input needs one vector: mean, cls, last or rank',
     );
   }
-  const isDeviceSampling = (settings.isDeviceSampling ?? isGpu) && settings.splitMode !== 'tensor';
+  const isDeviceSampling = settings.isDeviceSampling && settings.splitMode !== 'tensor';
   const idCount = isDeviceSampling ? SEQUENCES_MAX / 2 : SEQUENCES_MAX;
-  const runningMax = Math.min(settings.maxRunning, settings.stepTokens, idCount);
+  const runningDefault = isGpu ? RUNNING_MAX_ON_GPU : RUNNING_MAX;
+  const runningMax = Math.min(settings.maxRunning ?? runningDefault, settings.stepTokens, idCount);
   const sequenceCount = isPrefixCache ? idCount : runningMax;
   return {
     isGenerating,

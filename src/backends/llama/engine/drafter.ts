@@ -157,7 +157,7 @@ export class Drafter {
       context.clearCells();
       return new Map();
     }
-    await context.finishCompute();
+    context.finishCompute();
     context.readLogits();
     return new Map([...outputs].map(([id, output]) => [id, largest(context.logitsOf(output))]));
   }

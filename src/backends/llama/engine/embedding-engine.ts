@@ -113,7 +113,7 @@ export class EmbeddingEngine {
     });
     const code = await context.decode();
     if (code !== 0) throw new StatusError('INTERNAL', `libllama could not embed a batch (code ${code})`);
-    await context.finishCompute();
+    context.finishCompute();
     return batch.map((_, sequence) => {
       const output = context.embeddingOfSequence(sequence, outputLength);
       if (output === undefined) throw new StatusError('INTERNAL', 'libllama gave no embedding');

@@ -168,7 +168,7 @@ export class Engine {
     const code = await decoding;
     if (code !== 0)
       throw internal(`libllama could not decode a batch of ${plan.rows.length} rows (code ${code})`);
-    await this.#options.context.finishCompute();
+    this.#options.context.finishCompute();
     const results = this.#choose(plan);
     this.#scheduler.update(plan, results);
     this.#finish(results, startMs);

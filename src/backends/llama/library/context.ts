@@ -172,31 +172,31 @@ export class LlamaContext {
     return isOutput ? this.#outputCount++ : -1;
   }
 
-  /** 0: done; 1: no cells left, nothing was changed; other numbers: failed. */
+  /**
+   * 0: done; 1: no cells left, nothing was changed; other numbers: failed. A CPU computes on a thread of koffi's. A device is only
+   * given its work, which takes less than the way to another thread and back; it may still compute when this resolves.
+   */
   decode(): Promise<number> {
     const { functions } = this.model.library;
+    const batch = { ...this.#batch, n_tokens: this.#rowCount };
+    if (this.#hasDevice) {
+      const code = functions.llama_decode(this.pointer, batch);
+      // A turn of the event loop, for what is to be sent and what has come meanwhile.
+      return new Promise((resolve) => {
+        setImmediate(() => resolve(code));
+      });
+    }
     return new Promise((resolve, reject) => {
-      functions.llama_decode.async(
-        this.pointer,
-        { ...this.#batch, n_tokens: this.#rowCount },
-        (error, code) => {
-          if (error) reject(error);
-          else resolve(code);
-        },
-      );
+      functions.llama_decode.async(this.pointer, batch, (error, code) => {
+        if (error) reject(error);
+        else resolve(code);
+      });
     });
   }
 
-  /** A device may still compute when `decode` has answered; a CPU is finished. */
-  async finishCompute(): Promise<void> {
-    if (!this.#hasDevice) return;
-    const { functions } = this.model.library;
-    await new Promise<void>((resolve, reject) => {
-      functions.llama_synchronize.async(this.pointer, (error) => {
-        if (error) reject(error);
-        else resolve();
-      });
-    });
+  /** Waits for the device; a CPU is finished when `decode` has answered. */
+  finishCompute(): void {
+    if (this.#hasDevice) this.model.library.functions.llama_synchronize(this.pointer);
   }
 
   /** Call once after each decode, before `logitsOf`. */

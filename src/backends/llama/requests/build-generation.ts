@@ -251,8 +251,8 @@ export class GenerationBuilder {
           ? undefined
           : new GrammarConstraint(model, grammarText, this.#grammarScratch);
       const sampler = new TokenSampler(settings, prompt.tokens, createPrng(seed + i), this.#candidates);
-      const isPoolable = grammar === undefined && !sampler.isPlainGreedy;
-      const pooled = isPoolable ? this.#pool(prompt.tokens, settings, choice, seed + i) : undefined;
+      const pooled =
+        grammar === undefined ? this.#pool(prompt.tokens, settings, choice, seed + i) : undefined;
       return new Choice(model, choice, prompt.tokens, { sampler, grammar, pooled });
     });
   }
