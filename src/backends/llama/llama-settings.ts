@@ -31,7 +31,8 @@ export interface LlamaSettings {
   readonly cacheTypeK: CacheType;
   readonly cacheTypeV: CacheType;
   readonly flashAttention: 'auto' | 'on' | 'off';
-  readonly isDeviceSampling: boolean;
+  /** Undefined: on a GPU. */
+  readonly isDeviceSampling: boolean | undefined;
   /** Beside the main thread. Undefined: some on a GPU, none on a CPU. */
   readonly samplerThreads: number | undefined;
   readonly draftFile: string | undefined;
@@ -118,7 +119,7 @@ export function readSettings(context: LoadContext): LlamaSettings {
     cacheTypeK: read.oneOf('cache_type_k', keysOf(CACHE_TYPES)) ?? 'f16',
     cacheTypeV: read.oneOf('cache_type_v', keysOf(CACHE_TYPES)) ?? 'f16',
     flashAttention: read.oneOf('flash_attention', ['auto', 'on', 'off']) ?? 'auto',
-    isDeviceSampling: read.boolean('device_sampling') ?? false,
+    isDeviceSampling: read.boolean('device_sampling'),
     samplerThreads: read.integer('sampler_threads', 0, 64),
     draftFile: draft === undefined ? undefined : inVersion(draft),
     draftTokens: read.integer('draft_tokens', 1, 64) ?? 5,

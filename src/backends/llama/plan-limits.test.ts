@@ -10,7 +10,7 @@ const SETTINGS: LlamaSettings = {
   ...{ stepTokens: 512, prefillChunk: 256, threads: 1, batchThreads: 1, isPrefixCache: true },
   ...{
     prefixCacheCells: undefined,
-    isDeviceSampling: false,
+    isDeviceSampling: undefined,
     samplerThreads: undefined,
     gpuLayers: 0,
     splitMode: 'layer',

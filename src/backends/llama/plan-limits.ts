@@ -79,7 +79,7 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
       'parameter \'pooling\' is "none", but an input needs one vector: mean, cls, last or rank',
     );
   }
-  const isDeviceSampling = settings.isDeviceSampling && settings.splitMode !== 'tensor';
+  const isDeviceSampling = (settings.isDeviceSampling ?? isGpu) && settings.splitMode !== 'tensor';
   const idCount = isDeviceSampling ? SEQUENCES_MAX / 2 : SEQUENCES_MAX;
   const runningDefault = isGpu ? RUNNING_MAX_ON_GPU : RUNNING_MAX;
   const runningMax = Math.min(settings.maxRunning ?? runningDefault, settings.stepTokens, idCount);
