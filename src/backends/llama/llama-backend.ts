@@ -3,6 +3,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { setFlagsFromString } from 'node:v8';
 import type { Backend, BackendInstance, BackendModel, LoadContext } from '../../backend/sdk.ts';
 import type { ServerCalls } from '../../backend/server-calls.ts';
 import type { ModelConfig } from '../../domain/model-config.ts';
@@ -23,6 +24,8 @@ import { isOnGpu, type ModelLimits, planLimits, planSamplerThreads } from './pla
 export const llamaBackend: Backend = {
   name: 'llama',
   async load(context: LoadContext): Promise<BackendModel> {
+    // A step comes a few dozen times a second: what runs in each would be interpreted for minutes before V8 compiles it.
+    setFlagsFromString('--interrupt-budget=10000');
     const settings = readSettings(context);
     checkFile(settings.modelFile);
     const library = loadLibrary(context.backendConfig['library-path'], context.log);

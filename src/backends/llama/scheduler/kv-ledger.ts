@@ -25,6 +25,10 @@ const LOOSE_CELLS = 32;
 /** So many cells are evicted at least where there are as many: a full cache is not trimmed in every step. */
 const EVICTION_CELLS_MIN = 16;
 
+/** Prompts that hardly ever begin alike are not worth the cells that they leave behind. */
+const WORTHWHILE_SHARE = 0.05;
+const REUSE_WEIGHT = 0.1;
+
 export class KvLedger {
   readonly #cellCount: number;
   readonly #keptCellsMax: number;
@@ -33,6 +37,8 @@ export class KvLedger {
   readonly #roots = new Map<number, PrefixNode>();
   readonly #kept = new Set<KvSequence>();
   #ops: MemoryOp[] = [];
+  /** Moving average over prompts. */
+  #reusedShare = 1;
   #cellsUsed = 0;
   #cellsCached = 0;
   #cellsEvicted = 0;
@@ -94,6 +100,11 @@ export class KvLedger {
     return sequence;
   }
 
+  /** How much of a prompt was there already: where that is next to nothing, less is kept. */
+  noteReuse(share: number): void {
+    this.#reusedShare += (share - this.#reusedShare) * REUSE_WEIGHT;
+  }
+
   /** Takes over what others have computed meanwhile of the tokens up to `end`; answers how many more it has. */
   share(sequence: KvSequence, tokens: readonly number[], end: number): number {
     if (sequence.computed !== sequence.length) return 0;
@@ -144,8 +155,9 @@ export class KvLedger {
     // Where others hold all of its cells, the id would keep nothing.
     if (!this.#isPrefixReuse || !isExclusive(sequence)) this.#drop(sequence);
     else this.#kept.add(sequence);
-    while (this.#cellsCached > this.#keptCellsMax) {
-      const surplus = this.#cellsCached - this.#keptCellsMax;
+    const keptMax = this.#reusedShare < WORTHWHILE_SHARE ? this.#keptCellsMax >> 2 : this.#keptCellsMax;
+    while (this.#cellsCached > keptMax) {
+      const surplus = this.#cellsCached - keptMax;
       this.#evict(this.#leastRecentlyUsed(), Math.max(surplus, EVICTION_CELLS_MIN));
     }
   }

@@ -45,6 +45,20 @@ function shape({ rows }: StepPlan): [id: number, firstPosition: number, count: n
   return rows.map((row) => [row.requestId, row.firstPosition, row.tokens.length, row.outputs]);
 }
 
+test('keeps less where prompts never begin alike, and more again when they do', () => {
+  const scheduler = makeScheduler({ keptCellsMax: 400 });
+  let id = 0;
+  const ask = (from: number) => {
+    scheduler.add(makeRequest(++id, tokens(from, 60)));
+    step(scheduler, [id]);
+  };
+  for (let i = 0; i < 40; i++) ask(10_000 + i * 100);
+  assert.equal(scheduler.stats.cellsCached, 100);
+  for (let i = 0; i < 3; i++) ask(10_000 + 39 * 100);
+  for (let i = 0; i < 7; i++) ask(20_000 + i * 100);
+  assert.ok(scheduler.stats.cellsCached > 300);
+});
+
 test('keeps no more cells for later requests than it may, the most recent ones', () => {
   const scheduler = makeScheduler({ keptCellsMax: 100 });
   for (const [id, from] of [

@@ -256,7 +256,10 @@ export class StepScheduler {
     insertBySeniority(this.#running, request);
     const reusedTokens = request.sequence.computed;
     const isResumed = request.preemptionCount > 0;
-    if (!isResumed) this.#promptTokensReused += reusedTokens;
+    if (!isResumed) {
+      this.#promptTokensReused += reusedTokens;
+      this.#ledger.noteReuse(reusedTokens / tokens.length);
+    }
     notes.admitted.push({ id, reusedTokens, isResumed, sequence: request.sequence.id });
   }
 
