@@ -32,16 +32,16 @@ const CONTEXT_LENGTH_DEFAULT_MAX = 8192;
 const CELLS_DEFAULT = 16384;
 const CELLS_DEFAULT_ON_GPU = 65536;
 /** With more texts side by side a CPU spends more on cells that are not theirs than a larger batch saves (docs/adr/0010). */
-const RUNNING_MAX = 32;
+const RUNNING_MAX = 16;
 const RUNNING_MAX_ON_GPU = 64;
 /** Rows of a prompt that running texts have to wait for: some tenths of a second of a small model on a CPU. */
 const PREFILL_CHUNK = 128;
 const PREFILL_CHUNK_ON_GPU = 512;
 /**
- * A CPU looks at every cell in every row of a decode, if only to see that it is not the row's own; 2,048 of them cost about 4 %
- * of a small model's step (docs/adr/0010). A GPU does not notice.
+ * A CPU looks at every cell in every row of a decode, if only to see that it is not the row's own; a GPU does not notice. A
+ * quarter of it where prompts do not begin alike (docs/adr/0010).
  */
-const KEPT_CELLS_DEFAULT = 2048;
+const KEPT_CELLS_DEFAULT = 1024;
 const EMBEDDING_TOKENS_DEFAULT_MAX = 2048;
 /** Sequence ids for running requests and for kept prefixes; libllama has at most 256. */
 const SEQUENCES_MAX = 256;
