@@ -28,7 +28,7 @@ import { createRepository, type TestRepository } from '../support/repository.ts'
 import { type RunningServer, startServer } from '../support/server.ts';
 
 const STREAMS = 64;
-const PARAMETERS = { threads: 1, context_length: 512, kv_cells: 4096 };
+const PARAMETERS = { max_running: 64, threads: 1, context_length: 512, kv_cells: 4096 };
 /** Whole words of the vocabulary begin here; each stream is forced to repeat one. */
 const FIRST_TOKEN = 2000;
 const gguf = procSkip === false ? await findGguf() : { reason: procSkip };
