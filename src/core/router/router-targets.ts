@@ -20,6 +20,7 @@ export interface RouterTargetsOptions {
 }
 
 export class RouterTargets {
+  #isTelling = false;
   readonly all: readonly RouterTarget[];
   readonly #options: RouterTargetsOptions;
   readonly #byName: ReadonlyMap<string, RouterTarget>;
@@ -89,9 +90,16 @@ export class RouterTargets {
 
   /** Why no request can be served. */
   absence(): StatusError {
-    const reasons = this.#goals().map((goal) => `'${goal.name}': ${goal.absence().message}`);
     const { routerName } = this.#options;
-    return unavailable(`no target of router '${routerName}' can take requests: ${reasons.join('; ')}`);
+    // Routers may lead to each other: each tells its reasons once.
+    if (this.#isTelling) return unavailable(`router '${routerName}' leads back to itself`);
+    this.#isTelling = true;
+    try {
+      const reasons = this.#goals().map((goal) => `'${goal.name}': ${goal.absence().message}`);
+      return unavailable(`no target of router '${routerName}' can take requests: ${reasons.join('; ')}`);
+    } finally {
+      this.#isTelling = false;
+    }
   }
 
   /** Where requests go that are neither forced nor part of a sequence. */
