@@ -2,10 +2,9 @@
 // reasons, the usage when it was asked for, [DONE]. chat-endpoint.ts makes one per request.
 
 import type { RoutedCall } from '../http-routes.ts';
-import { usageDocument } from './answer-head.ts';
-import { type ApiError, answerOf } from './api-error.ts';
+import type { ApiError } from './api-error.ts';
 import { ChatChoice, type ChatDelta } from './chat-choice.ts';
-import { EventStream } from './event-stream.ts';
+import { ChunkStream } from './chunk-stream.ts';
 import type { ChoicePiece, GenerationListener, Usage } from './generation-run.ts';
 import type { PreparedChat } from './prepare-request.ts';
 import { chatLogprobs } from './token-logprobs.ts';
@@ -20,14 +19,13 @@ export interface ChatStreamOptions {
 
 export class ChatStream implements GenerationListener {
   readonly #options: ChatStreamOptions;
-  readonly #stream: EventStream;
+  readonly #stream: ChunkStream;
   readonly #choices: readonly ChatChoice[];
-  #timings: unknown;
 
   constructor(options: ChatStreamOptions) {
     this.#options = options;
-    this.#stream = new EventStream(options.call, options.onRoom);
-    const { request } = options;
+    const { request, call, head, onRoom } = options;
+    this.#stream = new ChunkStream({ call, head, onRoom, hasUsageChunk: request.hasUsageChunk });
     this.#choices = Array.from({ length: request.choiceCount }, () => new ChatChoice(request));
   }
 
@@ -46,25 +44,16 @@ export class ChatStream implements GenerationListener {
   }
 
   onTimings(timings: unknown): void {
-    this.#timings = timings;
+    this.#stream.setTimings(timings);
   }
 
   onDone(usage: Usage | undefined): void {
     this.#sendRoles();
-    const { head, request } = this.#options;
-    const counted = request.hasUsageChunk ? `,"usage":${JSON.stringify(usageDocument(usage))}` : '';
-    const timed = this.#takeTimings();
-    if (counted !== '' || timed !== '') this.#stream.push(`${head}"choices":[]${counted}${timed}}`);
-    this.#stream.finish();
+    this.#stream.finish(usage);
   }
 
   onError(error: ApiError): void {
-    if (!this.#stream.isOpen) {
-      this.#options.call.respond(answerOf(error));
-      return;
-    }
-    this.#stream.push(error.document);
-    this.#stream.end();
+    this.#stream.fail(error);
   }
 
   #sendRoles(): void {
@@ -83,23 +72,13 @@ export class ChatStream implements GenerationListener {
     index: number,
     news: { delta: object; logprobs?: object | null; finish_reason?: string },
   ): void {
-    const { head, request } = this.#options;
-    const choice = JSON.stringify({
+    const choice = {
       index,
       delta: news.delta,
       logprobs: news.logprobs ?? null,
       finish_reason: news.finish_reason ?? null,
-    });
-    const isLastOfStream = news.finish_reason !== undefined && !request.hasUsageChunk;
-    const usage = request.hasUsageChunk ? ',"usage":null' : '';
-    this.#stream.push(`${head}"choices":[${choice}]${usage}${isLastOfStream ? this.#takeTimings() : ''}}`);
-  }
-
-  /** With the usage, or with a finish reason where there is no usage; alone when they come later than both. */
-  #takeTimings(): string {
-    const timings = this.#timings;
-    this.#timings = undefined;
-    return timings === undefined ? '' : `,"timings":${JSON.stringify(timings)}`;
+    };
+    this.#stream.pushChoice(choice, news.finish_reason !== undefined);
   }
 }
 

@@ -5,8 +5,8 @@ import { toBuffer } from '../json-thread.ts';
 import { createHead, usageDocument } from './answer-head.ts';
 import { type ApiCall, modelOf, startGeneration } from './api-call.ts';
 import { type ApiError, answerOf, jsonAnswer } from './api-error.ts';
+import { ChunkStream } from './chunk-stream.ts';
 import { ColumnText } from './column-text.ts';
-import { EventStream } from './event-stream.ts';
 import { canEcho } from './generation-inputs.ts';
 import type { ChoicePiece, GenerationListener, Usage } from './generation-run.ts';
 import type { PreparedCompletion } from './prepare-request.ts';
@@ -41,15 +41,15 @@ export function completions(api: ApiCall, request: PreparedCompletion): void {
 /** One chunk for each piece of text. */
 class CompletionStream implements GenerationListener {
   readonly #options: ListenerOptions;
-  readonly #stream: EventStream;
+  readonly #stream: ChunkStream;
   readonly #echoes: string[];
   /** Characters of each choice that have been sent. */
   readonly #sentChars: number[];
-  #timings: unknown;
 
   constructor(options: ListenerOptions, onRoom: () => void) {
     this.#options = options;
-    this.#stream = new EventStream(options.call, onRoom);
+    const { call, head, request } = options;
+    this.#stream = new ChunkStream({ call, head, onRoom, hasUsageChunk: request.hasUsageChunk });
     this.#echoes = [...options.echoes];
     this.#sentChars = options.echoes.map(() => 0);
   }
@@ -59,46 +59,28 @@ class CompletionStream implements GenerationListener {
   }
 
   onPiece({ choice, text, logprobs, finishReason }: ChoicePiece): void {
-    const { head, request } = this.#options;
     const whole = this.#echoes[choice]! + text;
     this.#echoes[choice] = '';
-    const document = JSON.stringify({
+    const document = {
       index: choice,
       text: whole,
-      logprobs: logprobsDocument(request, logprobs, this.#sentChars[choice]!),
+      logprobs: logprobsDocument(this.#options.request, logprobs, this.#sentChars[choice]!),
       finish_reason: finishReason ?? null,
-    });
+    };
     this.#sentChars[choice]! += whole.length;
-    const isLast = finishReason !== undefined && !request.hasUsageChunk;
-    const usage = request.hasUsageChunk ? ',"usage":null' : '';
-    this.#stream.push(`${head}"choices":[${document}]${usage}${isLast ? this.#takeTimings() : ''}}`);
+    this.#stream.pushChoice(document, finishReason !== undefined);
   }
 
   onTimings(timings: unknown): void {
-    this.#timings = timings;
+    this.#stream.setTimings(timings);
   }
 
   onDone(usage: Usage | undefined): void {
-    const { head, request } = this.#options;
-    const counted = request.hasUsageChunk ? `,"usage":${JSON.stringify(usageDocument(usage))}` : '';
-    const timed = this.#takeTimings();
-    if (counted !== '' || timed !== '') this.#stream.push(`${head}"choices":[]${counted}${timed}}`);
-    this.#stream.finish();
+    this.#stream.finish(usage);
   }
 
   onError(error: ApiError): void {
-    if (!this.#stream.isOpen) {
-      this.#options.call.respond(answerOf(error));
-      return;
-    }
-    this.#stream.push(error.document);
-    this.#stream.end();
-  }
-
-  #takeTimings(): string {
-    const timings = this.#timings;
-    this.#timings = undefined;
-    return timings === undefined ? '' : `,"timings":${JSON.stringify(timings)}`;
+    this.#stream.fail(error);
   }
 }
 
