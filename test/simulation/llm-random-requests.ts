@@ -37,6 +37,7 @@ export function randomLimits(prng: Prng): SchedulerLimits {
     contextLength: prng.integer(30, Math.floor(cellCount * 1.2)),
     isPrefixReuse: prng.boolean(0.85),
     keptCellsMax: prng.boolean() ? cellCount : prng.integer(0, cellCount >> 1),
+    keptCellsMin: prng.boolean() ? cellCount : prng.integer(0, cellCount >> 2),
   };
 }
 

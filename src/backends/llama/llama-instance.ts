@@ -134,6 +134,7 @@ export class LlamaInstance implements BackendInstance {
         contextLength: limits.contextLength,
         isPrefixReuse: limits.isPrefixCache,
         keptCellsMax: limits.keptCellsMax,
+        keptCellsMin: limits.keptCellsMin,
       },
       adapters,
       isDeviceSampling: limits.isDeviceSampling,

@@ -19,6 +19,7 @@ export interface ModelLimits {
   readonly prefillChunk: number;
   readonly isPrefixCache: boolean;
   readonly keptCellsMax: number;
+  readonly keptCellsMin: number;
   readonly embeddingTokens: number;
   readonly pooling: Pooling;
   /** One state per sequence, which cannot be cut back to an earlier token: no shared prefixes, no speculation. */
@@ -38,8 +39,8 @@ const RUNNING_MAX_ON_GPU = 64;
 const PREFILL_CHUNK = 128;
 const PREFILL_CHUNK_ON_GPU = 512;
 /**
- * A CPU looks at every cell in every row of a decode, if only to see that it is not the row's own; a GPU does not notice. A
- * quarter of it where prompts do not begin alike (docs/adr/0010).
+ * A CPU looks at every cell in every row of a decode, if only to see that it is not the row's own; a GPU does not notice.
+ * None at all while prompts do not begin alike (docs/adr/0010).
  */
 const KEPT_CELLS_DEFAULT = 1024;
 const EMBEDDING_TOKENS_DEFAULT_MAX = 2048;
@@ -98,6 +99,7 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
     ),
     isPrefixCache,
     keptCellsMax: settings.prefixCacheCells ?? (isGpu ? cellCount : KEPT_CELLS_DEFAULT),
+    keptCellsMin: settings.prefixCacheCells ?? (isGpu ? cellCount : 0),
     embeddingTokens: Math.min(
       trained,
       settings.contextLength ?? (isGenerating ? EMBEDDING_TOKENS_DEFAULT_MAX : CONTEXT_LENGTH_DEFAULT_MAX),

@@ -2,6 +2,7 @@
 // agree. Called by StepScheduler only. Every change of the books writes its op at once, so the ops in their order lead
 // from what libllama has to what is written here; `takeOps` hands them over before each decode.
 
+import { KeepPolicy } from './keep-policy.ts';
 import {
   createNode,
   findHolder,
@@ -25,20 +26,14 @@ const LOOSE_CELLS = 32;
 /** So many cells are evicted at least where there are as many: a full cache is not trimmed in every step. */
 const EVICTION_CELLS_MIN = 16;
 
-/** Prompts that hardly ever begin alike are not worth the cells that they leave behind. */
-const WORTHWHILE_SHARE = 0.05;
-const REUSE_WEIGHT = 0.1;
-
 export class KvLedger {
   readonly #cellCount: number;
-  readonly #keptCellsMax: number;
+  readonly #keep: KeepPolicy;
   readonly #isPrefixReuse: boolean;
   readonly #freeIds: number[];
   readonly #roots = new Map<number, PrefixNode>();
   readonly #kept = new Set<KvSequence>();
   #ops: MemoryOp[] = [];
-  /** Moving average over prompts. */
-  #reusedShare = 1;
   #cellsUsed = 0;
   #cellsCached = 0;
   #cellsEvicted = 0;
@@ -47,10 +42,13 @@ export class KvLedger {
   #useCount = 0;
 
   constructor(
-    limits: Pick<SchedulerLimits, 'cellCount' | 'sequenceCount' | 'isPrefixReuse' | 'keptCellsMax'>,
+    limits: Pick<
+      SchedulerLimits,
+      'cellCount' | 'sequenceCount' | 'isPrefixReuse' | 'keptCellsMax' | 'keptCellsMin'
+    >,
   ) {
     this.#cellCount = limits.cellCount;
-    this.#keptCellsMax = limits.keptCellsMax;
+    this.#keep = new KeepPolicy(limits);
     this.#isPrefixReuse = limits.isPrefixReuse;
     this.#freeIds = Array.from({ length: limits.sequenceCount }, (_, i) => limits.sequenceCount - 1 - i);
   }
@@ -100,9 +98,9 @@ export class KvLedger {
     return sequence;
   }
 
-  /** How much of a prompt was there already: where that is next to nothing, less is kept. */
-  noteReuse(share: number): void {
-    this.#reusedShare += (share - this.#reusedShare) * REUSE_WEIGHT;
+  /** Of a prompt that begins, so many tokens were there already. */
+  noteReuse(adapter: number, prompt: readonly number[], reusedTokens: number): void {
+    if (this.#isPrefixReuse) this.#keep.noteBegin(adapter, prompt, reusedTokens);
   }
 
   /** Takes over what others have computed meanwhile of the tokens up to `end`; answers how many more it has. */
@@ -144,8 +142,9 @@ export class KvLedger {
   }
 
   /** The request has left its sequence. Its cells are kept until they are needed, where that can be of use. */
-  retire(sequence: KvSequence, tokens: readonly number[]): void {
+  retire(sequence: KvSequence, adapter: number, tokens: readonly number[]): void {
     this.settle(sequence, tokens);
+    if (this.#isPrefixReuse) this.#keep.noteEnd(adapter, tokens);
     this.#useCount++;
     for (let at = sequence.tail; at.parent !== undefined; at = at.parent) {
       at.lastUsed = this.#useCount;
@@ -155,9 +154,9 @@ export class KvLedger {
     // Where others hold all of its cells, the id would keep nothing.
     if (!this.#isPrefixReuse || !isExclusive(sequence)) this.#drop(sequence);
     else this.#kept.add(sequence);
-    const keptMax = this.#reusedShare < WORTHWHILE_SHARE ? this.#keptCellsMax >> 2 : this.#keptCellsMax;
-    while (this.#cellsCached > keptMax) {
-      const surplus = this.#cellsCached - keptMax;
+    const { cellsMax } = this.#keep;
+    while (this.#cellsCached > cellsMax) {
+      const surplus = this.#cellsCached - cellsMax;
       this.#evict(this.#leastRecentlyUsed(), Math.max(surplus, EVICTION_CELLS_MIN));
     }
   }

@@ -17,6 +17,8 @@ export interface SchedulerLimits {
   readonly isPrefixReuse: boolean;
   /** Cells that may be kept for later requests while nobody needs them. Each slows down every decode on a CPU a little. */
   readonly keptCellsMax: number;
+  /** The same while prompts do not begin like earlier ones. */
+  readonly keptCellsMin: number;
 }
 
 export interface NewRequest {

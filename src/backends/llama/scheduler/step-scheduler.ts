@@ -212,7 +212,7 @@ export class StepScheduler {
   /** Takes a running request off its sequence. */
   #stop(request: RequestState): void {
     removeFrom(this.#running, request);
-    this.#ledger.retire(request.sequence!, request.tokens);
+    this.#ledger.retire(request.sequence!, request.adapter, request.tokens);
     request.sequence = undefined;
   }
 
@@ -258,7 +258,7 @@ export class StepScheduler {
     const isResumed = request.preemptionCount > 0;
     if (!isResumed) {
       this.#promptTokensReused += reusedTokens;
-      this.#ledger.noteReuse(reusedTokens / tokens.length);
+      this.#ledger.noteReuse(adapter, tokens, reusedTokens);
     }
     notes.admitted.push({ id, reusedTokens, isResumed, sequence: request.sequence.id });
   }
