@@ -134,7 +134,12 @@ describe('the engine', { skip }, () => {
       context,
       limits: {
         ...{ cellCount, sequenceCount: 32, stepTokensMax: 64, prefillChunkMax: 32, runningMax, waitingMax },
-        ...{ contextLength: cellCount, isPrefixReuse: true, keptCellsMax: cellCount, keptCellsMin: cellCount },
+        ...{
+          contextLength: cellCount,
+          isPrefixReuse: true,
+          keptCellsMax: cellCount,
+          keptCellsMin: cellCount,
+        },
       },
       adapters: [],
       isDeviceSampling,

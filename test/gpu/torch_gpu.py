@@ -5,26 +5,15 @@ Run it on a machine with an NVIDIA GPU, with an interpreter that has torch and n
 It starts the server in explicit mode, loads models with KIND_GPU, compares their answers with torch called here on
 the same GPU, and looks at the memory of the device before, during and after.
 """
-import argparse
 import inspect
 import os
-import socket
-import subprocess
-import sys
-import tempfile
-import time
 
 import numpy as np
 import torch
+from gpu_checks import ON_GPU, check, parse_options, run, used_mib, wait_for_memory
+from v2_client import Failed, at_once, tensors_text, version_of  # gpu_checks knows where it is
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "e2e", "framework_models"))
-from v2_client import Client, Failed, at_once, tensors_text, version_of  # noqa: E402  (needs the path above)
-
-MIB = 1024 * 1024
 WIDTH = 8192
-ON_GPU = "instance_group [ { count: %d kind: KIND_GPU gpus: [ 0 ] } ]\n"
-failures = []
 
 
 class Wide(torch.nn.Module):
@@ -41,20 +30,6 @@ class Wide(torch.nn.Module):
 class Sine(torch.nn.Module):
     def forward(self, x):
         return torch.sin(x) * 2 + 1
-
-
-def check(what, got, want):
-    is_same = got == want
-    reason = "" if is_same else ": %r, expected %r" % (got, want)
-    print("%s %s%s" % ("ok  " if is_same else "FAIL", what, reason), flush=True)
-    if not is_same:
-        failures.append(what)
-
-
-def used_mib():
-    """By all processes, this one included."""
-    free, total = torch.cuda.mem_get_info(0)
-    return (total - free) // MIB
 
 
 def make(folder):
@@ -134,15 +109,8 @@ def check_other_forms(client, folder):
     client.unload("class")
 
 
-def wait_for_memory(limit_mib):
-    """The host of a model that was unloaded ends a moment later."""
-    end = time.time() + 20
-    while used_mib() > limit_mib and time.time() < end:
-        time.sleep(0.1)
-    return used_mib()
-
-
 def check_memory(client, folder):
+    print("torch %s, %s" % (torch.__version__, torch.cuda.get_device_name(0)))
     direct(folder, torch.rand(1, WIDTH))
     before = used_mib()
     client.load("wide")
@@ -167,46 +135,5 @@ def check_memory(client, folder):
         check("an unloaded model refuses", error.status, 404)
 
 
-def start(options, folder):
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        port = server.getsockname()[1]
-    log = tempfile.NamedTemporaryFile("w+", suffix=".log")
-    flags = ["--model-repository=%s" % folder, "--model-control-mode=explicit", "--http-address=127.0.0.1"]
-    flags += ["--http-port=%d" % port, "--allow-grpc=false", "--allow-metrics=false"]
-    environment = {**os.environ, "NEREID_PYTHON": sys.executable}
-    process = subprocess.Popen([options.node, options.main, *flags], stdout=log, stderr=log, env=environment)
-    client = Client("127.0.0.1:%d" % port)
-    deadline = time.time() + 30
-    while True:
-        try:
-            client.call("/health/live")
-            return client, process, log
-        except OSError:
-            if time.time() > deadline or process.poll() is not None:
-                log.seek(0)
-                sys.exit("the server does not start\n%s" % log.read())
-            time.sleep(0.1)
-
-
-def run(options):
-    folder = tempfile.mkdtemp()
-    make(folder)
-    client, process, log = start(options, folder)
-    try:
-        print("torch %s, %s" % (torch.__version__, torch.cuda.get_device_name(0)))
-        check_memory(client, folder)
-    finally:
-        process.terminate()
-        print("     exit code of the server: %d" % process.wait(30))
-        log.seek(0)
-        print("---- log of the server\n%s" % log.read())
-    print("%d failures: %s" % (len(failures), failures) if failures else "all checks passed")
-    sys.exit(1 if failures else 0)
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--node", default="node")
-    parser.add_argument("--main", default=os.path.join(HERE, "..", "..", "bin", "nereid.js"))
-    run(parser.parse_args())
+    run(parse_options(), make, check_memory)

@@ -9,6 +9,7 @@ import { SchedulerRefusal } from '../scheduler/step-plan.ts';
 import { StepScheduler } from '../scheduler/step-scheduler.ts';
 import type { Choice } from './choice.ts';
 import type { Drafter, DraftRequest } from './drafter.ts';
+import { Linger } from './linger.ts';
 import type { SamplerPool } from './sampler-pool.ts';
 import { StepBatch } from './step-batch.ts';
 
@@ -69,9 +70,11 @@ export class Engine {
   /** Generations with something to send, in the order in which it came up. */
   readonly #news = new Set<Generation>();
   readonly #started = new Set<Generation>();
+  readonly #linger = new Linger();
   #batch: StepBatch;
   #stats: SchedulerStats;
   #nextId = 1;
+  #stepMs = 0;
   #wake: (() => void) | undefined;
   #isClosed = false;
   readonly #loop: Promise<void>;
@@ -105,6 +108,7 @@ export class Engine {
       for (const id of ids) this.#drop(id);
       throw thrown instanceof SchedulerRefusal ? refused(thrown) : thrown;
     }
+    this.#linger.noteArrival();
     this.#wake?.();
   }
 
@@ -142,6 +146,7 @@ export class Engine {
   }
 
   async #step(): Promise<void> {
+    if (this.#linger.expected > 0) await this.#awaitSuccessors();
     const plan = this.#scheduler.schedule(await this.#propose());
     if (plan === undefined) {
       this.#tellNews();
@@ -181,6 +186,20 @@ export class Engine {
       this.#wake = resolve;
     });
     this.#wake = undefined;
+  }
+
+  async #awaitSuccessors(): Promise<void> {
+    const windowMs = this.#linger.windowMs(this.#stepMs, this.#scheduler.stats);
+    if (windowMs > 0) {
+      this.#tellNews();
+      const timer = setTimeout(() => {
+        this.#linger.reset();
+        this.#wake?.();
+      }, windowMs);
+      while (this.#linger.expected > 0 && !this.#isClosed) await this.#idle();
+      clearTimeout(timer);
+    }
+    this.#linger.reset();
   }
 
   async #propose(): Promise<ReadonlyMap<number, readonly number[]> | undefined> {
@@ -239,9 +258,12 @@ export class Engine {
       const running = this.#running.get(id);
       if (running === undefined) continue;
       this.#news.add(running.generation);
-      if (isFinished) this.#running.delete(id);
+      if (!isFinished) continue;
+      this.#running.delete(id);
+      this.#linger.noteEnd();
     }
-    this.#report({ durationMs: performance.now() - startMs, sequences, tokens: tokenCount });
+    this.#stepMs = performance.now() - startMs;
+    this.#report({ durationMs: this.#stepMs, sequences, tokens: tokenCount });
   }
 
   #report(done: Pick<StepReport, 'durationMs' | 'sequences' | 'tokens'>): void {

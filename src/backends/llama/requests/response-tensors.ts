@@ -32,11 +32,15 @@ export class ResponseTensors {
   }
 
   uint32s(name: OutputName, values: readonly number[]): this {
-    return this.#add(name, values.length, Buffer.from(Uint32Array.from(values).buffer));
+    const data = Buffer.allocUnsafe(values.length * 4);
+    for (let i = 0; i < values.length; i++) data.writeUInt32LE(values[i]!, i * 4);
+    return this.#add(name, values.length, data);
   }
 
   floats(name: OutputName, values: readonly number[]): this {
-    return this.#add(name, values.length, Buffer.from(Float32Array.from(values).buffer));
+    const data = Buffer.allocUnsafe(values.length * 4);
+    for (let i = 0; i < values.length; i++) data.writeFloatLE(values[i]!, i * 4);
+    return this.#add(name, values.length, data);
   }
 
   #add(name: OutputName, length: number, data: Buffer): this {
