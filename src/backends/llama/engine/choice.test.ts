@@ -154,6 +154,53 @@ describe('a choice', () => {
     assert.equal(grammar.freed, 1);
   });
 
+  test('what a grammar allows is found among the best first, else by its mask', () => {
+    let maskCount = 0;
+    const only = (wanted: number): ChoiceGrammar => ({
+      allows: (token) => token === wanted,
+      mask(logits) {
+        maskCount++;
+        for (let token = 0; token < logits.length; token++) {
+          if (token !== wanted) logits[token] = Number.NEGATIVE_INFINITY;
+        }
+      },
+      accept() {},
+      free() {},
+    });
+    const falling = () => Float32Array.from({ length: 64 }, (_, token) => -token);
+    assert.equal(makeChoice({}, { grammar: only(9) }).next(falling()), 9);
+    assert.equal(maskCount, 0);
+    assert.equal(makeChoice({}, { grammar: only(60) }).next(falling()), 60);
+    assert.equal(maskCount, 1);
+  });
+
+  test('drawing again is as drawing from the allowed ones alone', () => {
+    const allowed = new Set([2, 5, 7]);
+    const grammar: ChoiceGrammar = {
+      allows: (token) => allowed.has(token),
+      mask: () => assert.fail('the vocabulary is small enough to find one'),
+      accept() {},
+      free() {},
+    };
+    const choice = makeChoice({ maxTokens: 1e9, isEndIgnored: true }, { grammar, temperature: 1 });
+    const logits = Float32Array.from({ length: PIECES.length }, (_, token) => Math.sin(token * 7) * 2);
+    const drawn = new Map<number, number>();
+    const draws = 20_000;
+    for (let i = 0; i < draws; i++) {
+      const token = choice.next(Float32Array.from(logits));
+      drawn.set(token, (drawn.get(token) ?? 0) + 1);
+    }
+    const weights = [...allowed].map((token) => Math.exp(logits[token]!));
+    const sum = weights.reduce((total, weight) => total + weight, 0);
+    [...allowed].forEach((token, i) => {
+      const share = (drawn.get(token) ?? 0) / draws;
+      assert.ok(
+        Math.abs(share - weights[i]! / sum) < 0.015,
+        `token ${token}: ${share}, ${weights[i]! / sum}`,
+      );
+    });
+  });
+
   for (const temperature of [0, 0.7]) {
     test(`where nothing is allowed it ends, at temperature ${temperature}`, () => {
       const choice = makeChoice({ minTokens: 5 }, { grammar: listGrammar([1]), temperature });

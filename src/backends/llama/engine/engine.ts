@@ -1,6 +1,6 @@
 // The loop of the LLM engine: schedule → execute → update, one step after another as long as there is work. Requests join
-// and leave at every step. Decisions are the scheduler's, numbers are libllama's; here they meet. While a step computes,
-// the news of the one before is sent.
+// and leave at every step. Decisions are the scheduler's, numbers are libllama's; here they meet. The news of a step are told
+// when the next one begins.
 
 import { internal, StatusError, unavailable } from '../../../domain/status.ts';
 import type { LlamaContext } from '../library/context.ts';
@@ -168,6 +168,8 @@ export class Engine {
     }
     const startMs = performance.now();
     this.#batch.fill(plan);
+    // While a device computes there is time to tell the news; a CPU has all its cores in the decode.
+    if (!this.#options.context.hasDevice) this.#tellNews();
     const decoding = this.#options.context.decode();
     this.#tellNews();
     const code = await decoding;

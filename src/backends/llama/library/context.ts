@@ -49,6 +49,7 @@ export class LlamaContext {
   readonly model: LlamaModel;
   readonly pointer: bigint;
   readonly cellCount: number;
+  readonly hasDevice: boolean;
   readonly #memory: MaybePointer;
   readonly #tokens;
   readonly #positions;
@@ -58,7 +59,6 @@ export class LlamaContext {
   readonly #outputs;
   readonly #batch: NativeBatch;
   readonly #samplers: readonly bigint[];
-  readonly #hasDevice: boolean;
   #rowCount = 0;
   #outputCount = 0;
   #logits: Float32Array = new Float32Array(0);
@@ -76,7 +76,7 @@ export class LlamaContext {
     this.model = model;
     this.pointer = pointer;
     this.#samplers = samplers;
-    this.#hasDevice = options.hasDevice;
+    this.hasDevice = options.hasDevice;
     this.cellCount = functions.llama_n_ctx(pointer);
     this.#memory = functions.llama_get_memory(pointer);
     this.#tokens = int32Array(rows);
@@ -179,7 +179,7 @@ export class LlamaContext {
   decode(): Promise<number> {
     const { functions } = this.model.library;
     const batch = { ...this.#batch, n_tokens: this.#rowCount };
-    if (this.#hasDevice) {
+    if (this.hasDevice) {
       const code = functions.llama_decode(this.pointer, batch);
       // A turn of the event loop, for what is to be sent and what has come meanwhile.
       return new Promise((resolve) => {
@@ -196,7 +196,7 @@ export class LlamaContext {
 
   /** Waits for the device; a CPU is finished when `decode` has answered. */
   finishCompute(): void {
-    if (this.#hasDevice) this.model.library.functions.llama_synchronize(this.pointer);
+    if (this.hasDevice) this.model.library.functions.llama_synchronize(this.pointer);
   }
 
   /** Call once after each decode, before `logitsOf`. */
