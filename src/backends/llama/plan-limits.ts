@@ -39,10 +39,11 @@ const RUNNING_MAX_ON_GPU = 64;
 const PREFILL_CHUNK = 128;
 const PREFILL_CHUNK_ON_GPU = 512;
 /**
- * A CPU looks at every cell in every row of a decode, if only to see that it is not the row's own; a GPU does not notice.
- * None at all while prompts do not begin alike (docs/adr/0010).
+ * Every row of a decode looks at every cell, if only to see that it is not its own: on a CPU in the arithmetic, beside a GPU in
+ * the mask that is made for it. None at all while prompts do not begin alike (docs/adr/0010).
  */
 const KEPT_CELLS_DEFAULT = 1024;
+const KEPT_CELLS_WITHOUT_REUSE = 0;
 const EMBEDDING_TOKENS_DEFAULT_MAX = 2048;
 /** Sequence ids for running requests and for kept prefixes; libllama has at most 256. */
 const SEQUENCES_MAX = 256;
@@ -99,7 +100,7 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
     ),
     isPrefixCache,
     keptCellsMax: settings.prefixCacheCells ?? (isGpu ? cellCount : KEPT_CELLS_DEFAULT),
-    keptCellsMin: settings.prefixCacheCells ?? (isGpu ? cellCount : 0),
+    keptCellsMin: settings.prefixCacheCells ?? KEPT_CELLS_WITHOUT_REUSE,
     embeddingTokens: Math.min(
       trained,
       settings.contextLength ?? (isGenerating ? EMBEDDING_TOKENS_DEFAULT_MAX : CONTEXT_LENGTH_DEFAULT_MAX),
