@@ -170,7 +170,7 @@ export class Engine {
     this.#batch.fill(plan);
     // While a device computes there is time to tell the news; a CPU has all its cores in the decode.
     if (!this.#options.context.hasDevice) this.#tellNews();
-    const decoding = this.#options.context.decode();
+    const decoding = this.#options.context.decode(this.#batch.isRepeated);
     this.#tellNews();
     const code = await decoding;
     if (code !== 0)

@@ -14,12 +14,17 @@ interface FirstOutput {
   readonly batchRow: number;
 }
 
+const REPEATS_UNTIL_FAST = 2;
+
 export class StepBatch {
   readonly #context: LlamaContext;
   readonly #adapters: readonly bigint[];
   readonly #sequences: SequenceMap;
   readonly #pool: SamplerPool | undefined;
   #outputs: readonly FirstOutput[] = [];
+  /** The sequences of the last step, in their order, where each had one row; else empty. */
+  #shape: readonly number[] = [];
+  #repeatCount = 0;
 
   constructor(
     context: LlamaContext,
@@ -50,8 +55,14 @@ export class StepBatch {
     this.#context.useAdapter(adapter === 0 ? undefined : this.#adapters[adapter - 1]);
   }
 
+  /** libllama draws a graph for a step of another shape, and CUDA records it when it comes again. */
+  get isRepeated(): boolean {
+    return this.#repeatCount >= REPEATS_UNTIL_FAST;
+  }
+
   fill({ rows }: StepPlan): void {
     const context = this.#context;
+    this.#noteShape(rows);
     context.beginBatch();
     this.#outputs = rows.map(({ sequence, tokens, firstPosition, outputs }) => {
       const first = outputs === 'all' ? 0 : outputs === 'last' ? tokens.length - 1 : tokens.length;
@@ -101,6 +112,15 @@ export class StepBatch {
       if (choice === undefined) continue;
       onResult(row, typeof token === 'number' ? resultOf(choice, [choice.take(token)]) : token);
     }
+  }
+
+  #noteShape(rows: readonly PlanRow[]): void {
+    const isPlain = rows.every(({ tokens }) => tokens.length === 1);
+    const shape = isPlain ? rows.map(({ sequence }) => this.#sequences.of(sequence)) : [];
+    const isSame =
+      isPlain && shape.length === this.#shape.length && shape.every((id, i) => id === this.#shape[i]);
+    this.#repeatCount = isSame ? this.#repeatCount + 1 : 0;
+    this.#shape = shape;
   }
 
   /** The tokens of a row: along its proposals as far as the model agrees with them, and one more. */
