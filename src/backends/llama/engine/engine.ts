@@ -262,7 +262,7 @@ export class Engine {
       this.#news.add(running.generation);
       if (!isFinished) continue;
       this.#running.delete(id);
-      this.#linger.noteEnd();
+      if (isOver(running.generation)) this.#linger.noteEnd();
     }
     this.#stepMs = performance.now() - startMs;
     this.#report({ durationMs: this.#stepMs, sequences, tokens: tokenCount });
@@ -279,8 +279,7 @@ export class Engine {
     const news = [...this.#news];
     this.#news.clear();
     for (const generation of news) {
-      if (generation.choices.every((choice) => choice.finishReason !== undefined))
-        this.#started.delete(generation);
+      if (isOver(generation)) this.#started.delete(generation);
       try {
         generation.onNews();
       } catch (thrown) {
@@ -312,6 +311,10 @@ export class Engine {
     this.#batch = newBatch(this.#options);
     this.#stats = this.#scheduler.stats;
   }
+}
+
+function isOver({ choices }: Generation): boolean {
+  return choices.every((choice) => choice.finishReason !== undefined);
 }
 
 function newBatch({ context, limits, isDeviceSampling, adapters, pool }: EngineOptions): StepBatch {

@@ -29,7 +29,7 @@ export class Linger {
     this.#endedCount = 0;
   }
 
-  /** 0 where nobody is expected, nobody else would be held up by waiting less, or there is enough to do. */
+  /** 0 where nobody is expected, nothing runs that a step would be for, or others wait to join it anyway. */
   windowMs(stepMs: number, { running, waiting }: { running: number; waiting: number }): number {
     if (this.#endedCount === 0 || running === 0 || waiting > 0) return 0;
     const windowMs = Math.min(MAX_MS, stepMs * SHARE);

@@ -62,7 +62,7 @@ export class StepBatch {
 
   fill({ rows }: StepPlan): void {
     const context = this.#context;
-    this.#noteShape(rows);
+    if (context.hasDevice) this.#noteShape(rows);
     context.beginBatch();
     this.#outputs = rows.map(({ sequence, tokens, firstPosition, outputs }) => {
       const first = outputs === 'all' ? 0 : outputs === 'last' ? tokens.length - 1 : tokens.length;
