@@ -12,22 +12,29 @@ const NODE_HOST = fileURLToPath(new URL('./host.js', import.meta.url));
 const MEMORY_HOST = fileURLToPath(new URL('./memory-host.js', import.meta.url));
 const PYTHON_HOST = fileURLToPath(new URL('../python/nereid_host/__main__.py', import.meta.url));
 
+/** Of glibc: memory for large arrays asks Linux for pages of 2 MB. Other C libraries do not look at it. */
+const LARGE_PAGES = 'glibc.malloc.hugetlb';
+
 /**
  * libllama built with OpenMP has a team of threads for each thread that calls it, and idle teams spin for a while. With one
- * thread in Node's pool every decode comes from the same one: 104 instead of 64 tokens a second on two cores.
+ * thread in Node's pool every decode comes from the same one: 104 instead of 64 tokens a second on two cores. Large pages are
+ * for weights and KV cells (docs/adr/0010).
  */
-const HOST_ENVIRONMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  llama: { UV_THREADPOOL_SIZE: '1' },
-};
+function llamaEnvironment(): Readonly<Record<string, string>> {
+  const given = process.env['GLIBC_TUNABLES'] ?? '';
+  const tunables = given.includes(LARGE_PAGES)
+    ? given
+    : [given, `${LARGE_PAGES}=1`].filter(Boolean).join(':');
+  return { UV_THREADPOOL_SIZE: '1', GLIBC_TUNABLES: tunables };
+}
 
 /** Throws a StatusError when no backend of that name exists, or no interpreter for it. */
 export async function hostCommandOf(model: HostedModel): Promise<HostCommand> {
   const { backend } = model.config;
   const language = hostLanguageOf(backend);
   if (language === 'node') {
-    const env = HOST_ENVIRONMENTS[backend];
     const args = [...typeScriptArgs(backend), NODE_HOST];
-    return { file: process.execPath, args, ...(env === undefined ? {} : { env }) };
+    return { file: process.execPath, args, ...(backend === 'llama' ? { env: llamaEnvironment() } : {}) };
   }
   const backendFile = language === 'python' ? undefined : findBackendFile(model);
   return createPythonCommand(model, { host: PYTHON_HOST, backend: backendFile });

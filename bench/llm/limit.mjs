@@ -8,6 +8,8 @@ import { cellsOf, prefixOf, SCENARIOS } from './workload.mjs';
 /** Cells are given in such portions; a little more than is needed costs nothing. */
 const CELLS_STEP = 256;
 const STEP_TOKENS = 512;
+/** The weights are read into memory, not mapped from the file as by default. */
+const LOAD_MODE_PLAIN = 0;
 
 class Limit {
   #library;
@@ -29,6 +31,7 @@ class Limit {
     const model = library.loadModel(point.modelFile, {
       ...library.modelDefaults(),
       n_gpu_layers: point.gpuLayers,
+      ...(point.isMapped ? {} : { load_mode: LOAD_MODE_PLAIN }),
     });
     if (model === null) throw new Error(`${point.modelFile} could not be loaded`);
     this.#library = library;

@@ -5,12 +5,13 @@ import { SCENARIOS } from './workload.mjs';
 
 /**
  * libllama is the limit, with one cache for all sequences; -split gives every sequence its own part of the cache; -device
- * samples on the device. The servers' -split and -device mean the same.
+ * samples on the device; -pages has the weights in memory of its own, in pages of 2 MB, as Nereid has them. The servers' -split and -device mean the same.
  */
 export const SYSTEMS = [
   'libllama',
   'libllama-split',
   'libllama-device',
+  'libllama-pages',
   'nereid',
   'llama-server',
   'llama-server-split',

@@ -19,6 +19,8 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 const REST_MS = 500;
 const POINT_MS_MAX = 900_000;
 const WARM_UP = { scenario: 'short', seed: 999_983, windowMs: 2000 };
+/** V8 compiles what runs a few dozen times a second only after a while; a server that is up for days has that behind it. */
+const NEREID_WARM_UP_MS = 12_000;
 /** A server that shall be idle and takes more than this share of one core disturbs the others' measurement. */
 const IDLE_SHARE_MAX = 0.05;
 
@@ -53,7 +55,7 @@ async function main() {
     workFolder: mkdtempSync(join(tmpdir(), 'nereid-bench-llm-')),
     samples: [],
   };
-  for (let round = 1; round <= options.rounds; round++) await runRound(bench, round);
+  await runRounds(bench);
   if (bench.samples.length === 0)
     throw new Error(`nothing could be measured; the logs are in ${bench.workFolder}`);
   const row = describeRun({ ...bench, points: summarize(bench.samples) });
@@ -74,24 +76,28 @@ function canRun(system, library) {
 }
 
 /**
- * Nereid stays up through a round, as it would in earnest; llama-server is started for each point with as many slots as
+ * Nereid stays up through all rounds, as it would in earnest; llama-server is started for each point with as many slots as
  * there are streams; the others are a process per point. Only one of them is under load at a time.
  */
-async function runRound(bench, round) {
-  const { options, systems } = bench;
-  const nereid = systems.includes('nereid') ? await startNereidWith(bench) : undefined;
+async function runRounds(bench) {
+  const nereid = bench.systems.includes('nereid') ? await startNereidWith(bench) : undefined;
   try {
-    if (nereid !== undefined) await warmUp(nereid, 4);
-    for (const [i, point] of options.points.entries()) {
-      const turned = systems.map((_, j) => systems[(j + round - 1) % systems.length]);
-      for (const system of turned) {
-        await sleep(REST_MS);
-        const seed = 100_003 * round + 1009 * i;
-        await measurePoint(bench, { round, system, nereid, point: { ...point, seed } });
-      }
-    }
+    if (nereid !== undefined) await warmUp(nereid, { concurrency: 4, windowMs: NEREID_WARM_UP_MS });
+    for (let round = 1; round <= bench.options.rounds; round++) await runRound(bench, { round, nereid });
   } finally {
     await nereid?.stop();
+  }
+}
+
+async function runRound(bench, { round, nereid }) {
+  const { options, systems } = bench;
+  for (const [i, point] of options.points.entries()) {
+    const turned = systems.map((_, j) => systems[(j + round - 1) % systems.length]);
+    for (const system of turned) {
+      await sleep(REST_MS);
+      const seed = 100_003 * round + 1009 * i;
+      await measurePoint(bench, { round, system, nereid, point: { ...point, seed } });
+    }
   }
 }
 
@@ -140,7 +146,7 @@ async function measure(bench, { system, nereid, point }) {
   if (system.startsWith('llama-server')) {
     const server = await startLlamaServer({ ...bench, system, point });
     try {
-      await warmUp(server, Math.min(4, point.concurrency));
+      await warmUp(server, { concurrency: Math.min(4, point.concurrency) });
       return await loadHttp(server, common);
     } finally {
       await server.stop();
@@ -155,13 +161,14 @@ async function measure(bench, { system, nereid, point }) {
     library: library.folder,
     isUnified: system !== 'libllama-split',
     samplesOnDevice: system === 'libllama-device',
+    isMapped: system !== 'libllama-pages',
   });
 }
 
 /** The first answers of a fresh process are slower: code is compiled, memory is touched for the first time. */
-async function warmUp(server, concurrency) {
+async function warmUp(server, how) {
   try {
-    await loadHttp(server, { ...WARM_UP, concurrency });
+    await loadHttp(server, { ...WARM_UP, ...how });
   } catch (error) {
     // A server that cannot answer is reported by the measurement itself.
     say(`warm-up of ${server.name}: ${error.message}`);
@@ -175,6 +182,8 @@ function loadHttp(server, point) {
 async function runLoad(name, point) {
   const { stdout, stderr } = await run(process.execPath, [join(HERE, name), JSON.stringify(point)], {
     timeout: POINT_MS_MAX,
+    env:
+      point.isMapped === false ? { ...process.env, GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1' } : process.env,
   });
   const line = stdout.trim().split('\n').at(-1);
   if (!line?.startsWith('{')) throw new Error(`${name} said nothing: ${stderr.slice(-2000)}`);

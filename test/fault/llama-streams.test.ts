@@ -164,25 +164,30 @@ describe('streams of a llama model', { skip: 'reason' in gguf ? gguf.reason : fa
 
   test('more than the queue takes are refused at once, and the others are answered', async () => {
     const narrow = new LlamaClient(server, 'narrow');
-    const streams = Array.from({ length: 3 }, (_, i) => open(i, 40, 'narrow'));
-    await Promise.race(streams.map((stream) => stream.received(1)));
+    // Runs until all has been tried; the two others wait.
+    const long = open(0, 300, 'narrow');
+    await long.received(1);
+    const waiting = open(1, 40, 'narrow');
+    const leaving = open(2, 40, 'narrow');
     const isFull = async () => (await metricOf(server, 'nv_llm_requests_waiting', 'narrow')) === 2;
     assert.ok(await waitUntil(isFull), 'the queue is not full');
-    assert.deepEqual(await narrow.error(question(9, 1)), { status: 503, error: '2 requests wait already' });
+    const error =
+      "2 requests wait already; ask again later, or raise the parameter 'max_waiting' of the model's config";
+    assert.deepEqual(await narrow.error(question(9, 1)), { status: 503, error });
     const refused = await narrow.post('generate_stream', { ...question(9, 1), stream: true });
-    assert.deepEqual([refused.status, refused.text], [503, 'data: {"error":"2 requests wait already"}\n\n']);
+    assert.deepEqual([refused.status, refused.text], [503, `data: {"error":"${error}"}\n\n`]);
     assert.deepEqual(await narrow.error(question(9, 1, { n: 3 })), {
       status: 400,
       error:
         "sampling parameter 'n' is 3, but only 2 texts may wait; raise the parameter 'max_waiting' of the model's config",
     });
     // One that waits goes away and makes room.
-    const leaving = streams.pop()!;
     leaving.destroy();
     const hasRoom = async () => (await metricOf(server, 'nv_llm_requests_waiting', 'narrow')) === 1;
     assert.ok(await waitUntil(hasRoom), 'its place is not free');
     const late = open(9, 2, 'narrow');
-    await Promise.all(streams.map((stream, i) => requireWhole(stream, i, 40)));
+    await requireWhole(long, 0, 300);
+    await requireWhole(waiting, 1, 40);
     await requireWhole(late, 9, 2);
     assert.equal(leaving.events.length, 0);
     assert.equal(await narrow.text(question(9, 2)), words[9]!.repeat(2));

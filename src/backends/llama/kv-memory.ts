@@ -2,9 +2,9 @@
 // that it does not have and ends processes when it is used, ours or others': so it is asked for before libllama takes it.
 // Called by llama-backend.ts; pure but for the question how much is free.
 
-import { freemem } from 'node:os';
 import { StatusError } from '../../domain/status.ts';
 import type { CacheType } from './library/context.ts';
+import { freeMemoryBytes } from './weights-memory.ts';
 
 /** Bytes of one element; quantized types pack 32 of them with their scales. */
 const BYTES: Readonly<Record<CacheType, number>> = {
@@ -47,8 +47,7 @@ export function kvCacheBytes(
 
 export function checkKvMemory(metadata: (key: string) => string | undefined, cache: KvCache): void {
   const neededBytes = kvCacheBytes(metadata, cache);
-  // Older releases of Node do not know the limit of a container.
-  const freeBytes = process.availableMemory?.() ?? freemem();
+  const freeBytes = freeMemoryBytes();
   if (neededBytes === undefined || neededBytes <= freeBytes) return;
   throw new StatusError(
     'UNAVAILABLE',

@@ -20,6 +20,7 @@ import { LlamaModel } from './library/model.ts';
 import { LlamaInstance } from './llama-instance.ts';
 import { type LlamaSettings, readSettings } from './llama-settings.ts';
 import { isOnGpu, type ModelLimits, planLimits, planSamplerThreads } from './plan-limits.ts';
+import { freeMemoryBytes, hasLargePages, isMappedBest, weightsBytes } from './weights-memory.ts';
 
 export const llamaBackend: Backend = {
   name: 'llama',
@@ -94,8 +95,16 @@ function loadModel(
   context: LoadContext,
 ): Promise<LlamaModel> {
   let lastMs = performance.now();
+  const isMemoryMapped = isMappedBest({
+    isMapped: settings.isMemoryMapped,
+    isOnGpu: isOnGpu(settings, library),
+    fileBytes: weightsBytes(file),
+    freeBytes: freeMemoryBytes(),
+    hasLargePages: hasLargePages(),
+  });
   return LlamaModel.load(library, file, {
     ...settings,
+    isMemoryMapped,
     onProgress: (fraction) => {
       const nowMs = performance.now();
       if (nowMs - lastMs < PROGRESS_MS) return;

@@ -44,7 +44,8 @@ export interface LlamaSettings {
   readonly chatTemplateFile: string | undefined;
   readonly pooling: Pooling;
   readonly isEmbedding: boolean;
-  readonly isMemoryMapped: boolean;
+  /** Undefined: by where the model is and how much memory is free. */
+  readonly isMemoryMapped: boolean | undefined;
   readonly isMemoryLocked: boolean;
 }
 
@@ -129,7 +130,7 @@ export function readSettings(context: LoadContext): LlamaSettings {
     chatTemplateFile: template === undefined ? undefined : inVersion(template),
     pooling: read.oneOf('pooling', keysOf(POOLING)) ?? 'unspecified',
     isEmbedding: read.boolean('embeddings') ?? false,
-    isMemoryMapped: read.boolean('mmap') ?? true,
+    isMemoryMapped: read.boolean('mmap'),
     isMemoryLocked: read.boolean('mlock') ?? false,
   };
 }

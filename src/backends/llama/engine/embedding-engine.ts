@@ -49,7 +49,9 @@ export class EmbeddingEngine {
     if (this.#isClosed) throw unavailable('the model is being unloaded');
     // A request with many inputs is taken when it would be the first to wait, however many it has.
     if (this.#waiting.length > 0 && this.#waiting.length + inputs.length > waitingMax) {
-      throw unavailable(`${this.#waiting.length} inputs wait already`);
+      throw unavailable(
+        `${this.#waiting.length} inputs wait already; ask again later, or raise the parameter 'max_waiting' of the model's config`,
+      );
     }
     const outputs = inputs.map(
       (tokens) =>

@@ -10,7 +10,8 @@ test('a tenth of a long step for who has just been answered', () => {
   linger.noteEnd();
   assert.equal(linger.windowMs(60, BUSY), 6);
   assert.equal(linger.windowMs(500, BUSY), 8);
-  assert.equal(linger.windowMs(20, BUSY), 0, 'too short for anybody to come');
+  assert.equal(linger.windowMs(20, BUSY), 3, 'less would be in vain');
+  assert.equal(linger.windowMs(10, BUSY), 0, 'the next step comes soon enough');
 });
 
 test('nobody waits where there is enough to do, or nothing', () => {

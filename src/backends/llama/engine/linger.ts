@@ -7,6 +7,8 @@ const SHARE = 0.1;
 const MAX_MS = 8;
 /** The way to a client and back takes about this long on a busy machine: less would be waited in vain. */
 const MIN_MS = 3;
+/** With shorter steps, who misses one has not lost much. */
+const STEP_MS_MIN = 15;
 
 export class Linger {
   #endedCount = 0;
@@ -32,7 +34,6 @@ export class Linger {
   /** 0 where nobody is expected, nothing runs that a step would be for, or others wait to join it anyway. */
   windowMs(stepMs: number, { running, waiting }: { running: number; waiting: number }): number {
     if (this.#endedCount === 0 || running === 0 || waiting > 0) return 0;
-    const windowMs = Math.min(MAX_MS, stepMs * SHARE);
-    return windowMs < MIN_MS ? 0 : windowMs;
+    return stepMs < STEP_MS_MIN ? 0 : Math.min(MAX_MS, Math.max(MIN_MS, stepMs * SHARE));
   }
 }

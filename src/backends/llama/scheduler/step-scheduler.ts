@@ -92,7 +92,8 @@ export class StepScheduler {
       throw new SchedulerRefusal('prompt-too-long', text);
     }
     if (this.#waiting.length >= waitingMax) {
-      throw new SchedulerRefusal('queue-full', `${this.#waiting.length} requests wait already`);
+      const text = `${this.#waiting.length} requests wait already; ask again later, or raise the parameter 'max_waiting' of the model's config`;
+      throw new SchedulerRefusal('queue-full', text);
     }
     const request: RequestState = {
       ...{ id, priority, adapter, maxTokens, promptLength: prompt.length, tokens: Array.from(prompt) },
