@@ -113,14 +113,18 @@ describe('the engine', { skip }, () => {
       runningMax?: number;
       isDrafting?: boolean;
       isDeviceSampling?: boolean;
+      hasDevice?: boolean;
       waitingMax?: number;
+      keptCells?: number;
     } = {},
   ) => {
-    const { cellCount = 1024, runningMax = 8, waitingMax = 100 } = options;
-    const { isDrafting = false, isDeviceSampling = false } = options;
+    const { cellCount = 1024, runningMax = 8, waitingMax = 100, keptCells = cellCount } = options;
+    const { isDrafting = false, isDeviceSampling = false, hasDevice = false } = options;
     const context = createNativeContext(model, {
       ...EXACT,
-      cellCount,
+      hasDevice,
+      // With room for the rows that nobody reads.
+      cellCount: hasDevice ? cellCount + 256 : cellCount,
       sequenceCount: isDeviceSampling ? 64 : 32,
       stepTokensMax: 64,
       outputsPerSequenceMax: 4,
@@ -137,8 +141,8 @@ describe('the engine', { skip }, () => {
         ...{
           contextLength: cellCount,
           isPrefixReuse: true,
-          keptCellsMax: cellCount,
-          keptCellsMin: cellCount,
+          keptCellsMax: keptCells,
+          keptCellsMin: keptCells,
         },
       },
       adapters: [],
@@ -155,7 +159,7 @@ describe('the engine', { skip }, () => {
       context.free();
       draft?.free();
     };
-    return { engine, reports, close };
+    return { engine, context, reports, close };
   };
 
   const makeGeneration = (
@@ -226,6 +230,8 @@ describe('the engine', { skip }, () => {
     'without proposals': {},
     'with a draft': { isDrafting: true },
     'with a draft, greedy tokens chosen by the library': { isDrafting: true, isDeviceSampling: true },
+    'as on a device, where who leaves keeps a row': { hasDevice: true },
+    'the same, greedy tokens chosen by the library': { hasDevice: true, isDeviceSampling: true },
   };
   for (const [way, options] of Object.entries(ways)) {
     test(`random cancels leave every other text as it is, and no cell: ${way}`, async () => {
@@ -275,6 +281,22 @@ describe('the engine', { skip }, () => {
       await close();
     });
   }
+
+  test('on a device who leaves keeps a row for a while, and nothing of it stays', async () => {
+    const outcomeOf = async (hasDevice: boolean) => {
+      const { engine, context, close } = makeEngine({ hasDevice, keptCells: 0 });
+      const all = Array.from({ length: 20 }, (_, i) =>
+        makeGeneration({ prompt: [...PROMPT, 100 + i], maxTokens: 4 + 3 * i, ...(i % 2 ? { seed: i } : {}) }),
+      );
+      for (const generation of all) engine.submit(generation);
+      await Promise.all(all.map(({ ended }) => ended));
+      await sleep(20);
+      const lengths = Array.from({ length: 32 }, (_, sequence) => context.lengthOf(sequence));
+      await close();
+      return { texts: all.map(({ text }) => text), lengths };
+    };
+    assert.deepEqual(await outcomeOf(true), await outcomeOf(false));
+  });
 
   test('closing in the middle of a step ends what runs and what waits, once', async () => {
     const { engine, close } = makeEngine({ runningMax: 2 });

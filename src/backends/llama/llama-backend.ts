@@ -114,9 +114,12 @@ function loadModel(
   });
 }
 
+/** Cells for rows that nobody reads (engine/row-layout.ts): at most half as many as sequences; libllama rounds up to this. */
+const PLACE_HOLDER_CELLS = 256;
+
 function contextOptions(settings: LlamaSettings, limits: ModelLimits) {
   return {
-    cellCount: limits.cellCount,
+    cellCount: limits.cellCount + (limits.hasDevice ? PLACE_HOLDER_CELLS : 0),
     sequenceCount: limits.isDeviceSampling ? limits.sequenceCount * 2 : limits.sequenceCount,
     stepTokensMax: limits.stepTokens,
     threadCount: settings.threads,

@@ -3,8 +3,15 @@
 
 import type { StatusError } from '../../../domain/status.ts';
 import type { LlamaContext } from '../library/context.ts';
-import type { MemoryOp, PlanRow, StepPlan, StepResult } from '../scheduler/step-plan.ts';
+import {
+  type MemoryOp,
+  type PlanRow,
+  type StepPlan,
+  type StepResult,
+  TO_THE_END,
+} from '../scheduler/step-plan.ts';
 import type { Choice } from './choice.ts';
+import { RowLayout } from './row-layout.ts';
 import type { SamplerPool } from './sampler-pool.ts';
 import { SequenceMap } from './sequence-map.ts';
 
@@ -14,17 +21,19 @@ interface FirstOutput {
   readonly batchRow: number;
 }
 
-const REPEATS_UNTIL_FAST = 2;
+/** Any token will do for a row that nobody reads. */
+const PLACE_HOLDER_TOKEN = 0;
 
 export class StepBatch {
   readonly #context: LlamaContext;
   readonly #adapters: readonly bigint[];
   readonly #sequences: SequenceMap;
   readonly #pool: SamplerPool | undefined;
+  /** On a device; the state of a recurrent model could not be taken back from an empty row. */
+  readonly #keepsRows: boolean;
+  readonly #layout = new RowLayout();
+  readonly #placeHolders: { readonly sequence: number; readonly position: number }[] = [];
   #outputs: readonly FirstOutput[] = [];
-  /** The sequences of the last step, in their order, where each had one row; else empty. */
-  #shape: readonly number[] = [];
-  #repeatCount = 0;
 
   constructor(
     context: LlamaContext,
@@ -36,6 +45,7 @@ export class StepBatch {
     },
   ) {
     this.#context = context;
+    this.#keepsRows = context.hasDevice && !context.model.isRecurrent;
     this.#adapters = options.adapters;
     this.#pool = options.pool;
     this.#sequences = new SequenceMap(options.sequenceCount, options.isDeviceSampling);
@@ -55,25 +65,59 @@ export class StepBatch {
     this.#context.useAdapter(adapter === 0 ? undefined : this.#adapters[adapter - 1]);
   }
 
-  /** libllama draws a graph for a step of another shape, and CUDA records it when it comes again. */
+  /** Only a device knows such steps. */
   get isRepeated(): boolean {
-    return this.#repeatCount >= REPEATS_UNTIL_FAST;
+    return this.#layout.isRepeated;
   }
 
   fill({ rows }: StepPlan): void {
+    this.#context.beginBatch();
+    const isPlain = rows.every(({ tokens, outputs }) => tokens.length === 1 && outputs === 'last');
+    if (this.#keepsRows && isPlain) {
+      this.#fillArranged(rows);
+      return;
+    }
+    this.#layout.forget();
+    this.#outputs = rows.map((row) => this.#add(row));
+  }
+
+  /** One row for each sequence, where it was in the step before. */
+  #fillArranged(rows: readonly PlanRow[]): void {
+    const ids = rows.map(({ sequence }) => this.#sequences.of(sequence));
+    const indexOf = new Map(ids.map((id, index) => [id, index]));
+    const outputs: FirstOutput[] = [];
+    for (const id of this.#layout.arrange(ids)) {
+      const index = indexOf.get(id);
+      if (index === undefined) this.#addPlaceHolder(id);
+      else outputs[index] = this.#add(rows[index]!);
+    }
+    this.#outputs = outputs;
+  }
+
+  #add({ sequence, tokens, firstPosition, outputs }: PlanRow): FirstOutput {
     const context = this.#context;
-    if (context.hasDevice) this.#noteShape(rows);
-    context.beginBatch();
-    this.#outputs = rows.map(({ sequence, tokens, firstPosition, outputs }) => {
-      const first = outputs === 'all' ? 0 : outputs === 'last' ? tokens.length - 1 : tokens.length;
-      const batchRow = context.rowCount + first;
-      let output = -1;
-      for (let i = 0; i < tokens.length; i++) {
-        const index = context.addRow(tokens[i]!, firstPosition + i, this.#sequences.of(sequence), i >= first);
-        if (i === first) output = index;
-      }
-      return { output, batchRow };
-    });
+    const first = outputs === 'all' ? 0 : outputs === 'last' ? tokens.length - 1 : tokens.length;
+    const batchRow = context.rowCount + first;
+    let output = -1;
+    for (let i = 0; i < tokens.length; i++) {
+      const index = context.addRow(tokens[i]!, firstPosition + i, this.#sequences.of(sequence), i >= first);
+      if (i === first) output = index;
+    }
+    return { output, batchRow };
+  }
+
+  /** After whatever is kept of the sequence, so that its cell can be taken away again. */
+  #addPlaceHolder(sequence: number): void {
+    const position = this.#context.lengthOf(sequence);
+    this.#context.addRow(PLACE_HOLDER_TOKEN, position, sequence, true);
+    this.#placeHolders.push({ sequence, position });
+  }
+
+  #removePlaceHolders(): void {
+    for (const { sequence, position } of this.#placeHolders) {
+      this.#context.removeCells(sequence, position, TO_THE_END);
+    }
+    this.#placeHolders.length = 0;
   }
 
   /**
@@ -85,6 +129,7 @@ export class StepBatch {
     choiceOf: (row: PlanRow) => Choice | undefined,
     onResult: (row: PlanRow, result: StepResult | StatusError) => void,
   ): void {
+    this.#removePlaceHolders();
     this.#context.readLogits();
     const pooled: { readonly row: PlanRow; readonly place: number }[] = [];
     const own: number[] = [];
@@ -112,15 +157,6 @@ export class StepBatch {
       if (choice === undefined) continue;
       onResult(row, typeof token === 'number' ? resultOf(choice, [choice.take(token)]) : token);
     }
-  }
-
-  #noteShape(rows: readonly PlanRow[]): void {
-    const isPlain = rows.every(({ tokens }) => tokens.length === 1);
-    const shape = isPlain ? rows.map(({ sequence }) => this.#sequences.of(sequence)) : [];
-    const isSame =
-      isPlain && shape.length === this.#shape.length && shape.every((id, i) => id === this.#shape[i]);
-    this.#repeatCount = isSame ? this.#repeatCount + 1 : 0;
-    this.#shape = shape;
   }
 
   /** The tokens of a row: along its proposals as far as the model agrees with them, and one more. */

@@ -242,6 +242,11 @@ export class LlamaContext {
     return this.model.library.functions.llama_memory_seq_rm(this.#memory, sequence, from, to);
   }
 
+  /** The position after its last cell; 0 for an empty sequence. */
+  lengthOf(sequence: number): number {
+    return this.model.library.functions.llama_memory_seq_pos_max(this.#memory, sequence) + 1;
+  }
+
   shareCells(source: number, target: number, from: number, to: number): void {
     this.model.library.functions.llama_memory_seq_cp(this.#memory, source, target, from, to);
   }

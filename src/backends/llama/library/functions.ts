@@ -87,6 +87,7 @@ export const LLAMA_FUNCTIONS = {
 
   llama_memory_clear: row('void', 'void *', 'bool'),
   llama_memory_seq_rm: row('bool', 'void *', 'int32_t', 'int32_t', 'int32_t'),
+  llama_memory_seq_pos_max: row('int32_t', 'void *', 'int32_t'),
   llama_memory_seq_cp: row('void', 'void *', 'int32_t', 'int32_t', 'int32_t', 'int32_t'),
 
   llama_decode: row('int32_t', 'void *', 'Batch'),
