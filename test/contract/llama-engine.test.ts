@@ -116,10 +116,13 @@ describe('the engine', { skip }, () => {
       hasDevice?: boolean;
       waitingMax?: number;
       keptCells?: number;
+      contextLength?: number;
     } = {},
   ) => {
     const { cellCount = 1024, runningMax = 8, waitingMax = 100, keptCells = cellCount } = options;
     const { isDrafting = false, isDeviceSampling = false, hasDevice = false } = options;
+    const { contextLength = cellCount } = options;
+    const isContextShift = contextLength < cellCount;
     const context = createNativeContext(model, {
       ...EXACT,
       hasDevice,
@@ -139,7 +142,8 @@ describe('the engine', { skip }, () => {
       limits: {
         ...{ cellCount, sequenceCount: 32, stepTokensMax: 64, prefillChunkMax: 32, runningMax, waitingMax },
         ...{
-          contextLength: cellCount,
+          contextLength,
+          isContextShift,
           isPrefixReuse: true,
           keptCellsMax: keptCells,
           keptCellsMin: keptCells,
@@ -296,6 +300,27 @@ describe('the engine', { skip }, () => {
       return { texts: all.map(({ text }) => text), lengths };
     };
     assert.deepEqual(await outcomeOf(true), await outcomeOf(false));
+  });
+
+  test('a text that fills its context forgets a part of it and goes on as if that had never been', async () => {
+    const shifting = makeEngine({ contextLength: 32 });
+    const long = makeGeneration({ maxTokens: 80 });
+    const others = Array.from({ length: 5 }, (_, i) => makeGeneration({ prompt: [90 + i], maxTokens: 70 }));
+    for (const generation of [long, ...others]) shifting.engine.submit(generation);
+    await Promise.all([long, ...others].map(({ ended }) => ended));
+    assert.equal(long.choices[0]!.tokens.length, 80);
+    assert.ok(shifting.reports.at(-1)!.stats.contextShifts >= 12);
+    await sleep(20);
+    assertIdle(shifting.reports);
+    await shifting.close();
+    // 5 of the prompt and 27 more: the older 14 of these go, and there is room for 14 until the next shift.
+    const { tokens } = long.choices[0]!;
+    const { engine, close } = makeEngine();
+    const rest = makeGeneration({ prompt: [...PROMPT, ...tokens.slice(14, 27)], maxTokens: 14 });
+    engine.submit(rest);
+    await rest.ended;
+    assert.deepEqual(rest.choices[0]!.tokens, tokens.slice(27, 41));
+    await close();
   });
 
   test('closing in the middle of a step ends what runs and what waits, once', async () => {

@@ -76,7 +76,8 @@ describe('an engine with sampler threads', { skip }, () => {
       context,
       limits: {
         ...{ cellCount: CELLS, sequenceCount: 16, stepTokensMax: 64, prefillChunkMax: 32, runningMax: 16 },
-        ...{ waitingMax: 100, contextLength: CELLS, isPrefixReuse: false, keptCellsMax: 0, keptCellsMin: 0 },
+        ...{ waitingMax: 100, contextLength: CELLS, isContextShift: false },
+        ...{ isPrefixReuse: false, keptCellsMax: 0, keptCellsMin: 0 },
       },
       ...{ adapters: [], isDeviceSampling: false, pool, drafter: undefined },
       ...{ draftTokens: 3, draftSequencesMax: 4 },

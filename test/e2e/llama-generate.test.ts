@@ -12,9 +12,11 @@ import {
   findGguf,
   joined,
   LlamaClient,
+  metricOf,
   type Question,
   textOf,
 } from '../support/llama.ts';
+import { waitUntil } from '../support/load.ts';
 import { createRepository, type TestRepository } from '../support/repository.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
 
@@ -37,6 +39,8 @@ describe('a llama model through generate', { skip: 'reason' in gguf ? gguf.reaso
     // Without kept prefixes the same request meets the same arithmetic every time; llama-greedy.test.ts says why.
     const parameters = { threads: 1, context_length: CONTEXT_LENGTH, prefix_cache: 'false' };
     addLlama(repository, { name: 'smol', file: gguf.file, parameters });
+    const shifting = { ...parameters, context_length: 64, context_shift: 'true' };
+    addLlama(repository, { name: 'shifting', file: gguf.file, parameters: shifting });
     server = await startServer({ repository: repository.path });
     client = new LlamaClient(server, 'smol');
   });
@@ -204,6 +208,24 @@ describe('a llama model through generate', { skip: 'reason' in gguf ? gguf.reaso
           "shorten the prompt, or raise the parameter 'context_length' of its config",
       });
     });
+  });
+
+  test('with context_shift an answer goes on beyond the context, as long as it is asked to', async () => {
+    const endless = new LlamaClient(server, 'shifting');
+    const ask = (maxTokens: number | null) =>
+      endless.generate({
+        ...{ ...greedy(STORY, { max_tokens: maxTokens, ignore_eos: true }), return_num_output_tokens: true },
+        ...{ return_finish_reason: true, return_num_input_tokens: true },
+      });
+    const long = await ask(200);
+    assert.deepEqual([long.num_output_tokens, long.finish_reason], [200, 'length']);
+    assert.equal(await metricOf(server, 'nv_llm_preemptions_total', 'shifting'), 0);
+    assert.ok(
+      await waitUntil(async () => (await metricOf(server, 'nv_llm_context_shifts_total', 'shifting')) >= 5),
+    );
+    const short = await ask(null);
+    assert.equal(short.num_output_tokens, 64 - Number(short.num_input_tokens), 'nobody asked for more');
+    assert.ok(textOf(long).startsWith(textOf(short)), 'the same until the context is full');
   });
 
   test('a text that can never fit is refused before it is looked at', async () => {

@@ -1,6 +1,8 @@
 // Requests for the simulation of the LLM scheduler, and the language model that answers them: the next token is a function of
 // what the cache holds before it, so that a request that shared, waited or was preempted must still say what it would
 // have said alone. Prompts begin alike, go on from finished requests, or are new.
+
+import { cutForShift } from '../../src/backends/llama/scheduler/context-shift.ts';
 import type { NewRequest, SchedulerLimits } from '../../src/backends/llama/scheduler/step-plan.ts';
 import type { Prng } from '../../src/lib/prng.ts';
 import { beginContext, mix } from './llm-kv-cache.ts';
@@ -15,6 +17,8 @@ export interface SimulatedRequest extends NewRequest {
   /** What it says when it runs alone; the last one ends it. */
   readonly expected: readonly number[];
   readonly generated: number[];
+  /** What the model sees of prompt and answer. */
+  readonly text: ShiftingText;
   state: 'waiting' | 'running' | 'ended';
   /** Since it was last admitted. */
   sequence: number;
@@ -35,6 +39,7 @@ export function randomLimits(prng: Prng): SchedulerLimits {
     runningMax: prng.integer(1, 24),
     waitingMax: prng.integer(5, 60),
     contextLength: prng.integer(30, Math.floor(cellCount * 1.2)),
+    isContextShift: prng.boolean(0.4),
     isPrefixReuse: prng.boolean(0.85),
     keptCellsMax: prng.boolean() ? cellCount : prng.integer(0, cellCount >> 1),
     keptCellsMin: prng.boolean() ? cellCount : prng.integer(0, cellCount >> 2),
@@ -72,13 +77,15 @@ export class RequestSource {
     const salt = prng.pick([0, 0, prng.integer(1, 1_000)]);
     const prompt = isRepeat ? this.#last!.prompt : this.#prompt();
     const maxTokens = prng.pick([1, prng.integer(1, 20), prng.integer(1, this.#limits.contextLength)]);
-    const room = this.#limits.contextLength - prompt.length;
-    const expected = sayAlone({ prompt, adapter, salt, count: Math.max(1, Math.min(maxTokens, room)) });
+    const room = this.#limits.isContextShift ? maxTokens : this.#limits.contextLength - prompt.length;
+    const count = Math.max(1, Math.min(maxTokens, room));
+    const expected = sayAlone({ text: new ShiftingText(prompt, this.#limits), adapter, salt, count });
     const priority = prng.integer(0, this.#priorityCount - 1);
     this.#last = { adapter, prompt };
     return {
       ...{ id: this.#nextId++, prompt, priority, adapter, maxTokens },
-      ...{ salt, expected, generated: [], state: 'waiting', sequence: -1, lastProgressStep: step },
+      ...{ salt, expected, generated: [], text: new ShiftingText(prompt, this.#limits) },
+      ...{ state: 'waiting', sequence: -1, lastProgressStep: step },
     };
   }
 
@@ -108,22 +115,48 @@ export class RequestSource {
   }
 }
 
-function sayAlone(request: {
-  prompt: readonly number[];
-  adapter: number;
-  salt: number;
-  count: number;
-}): number[] {
-  let context = beginContext(request.adapter);
-  for (const token of request.prompt) context = mix(context, token);
+/** A text that forgets a part of itself when it has filled its context, where the limits say so. */
+export class ShiftingText {
+  readonly #limits: SchedulerLimits;
+  #promptLength: number;
+  tokens: readonly number[];
+
+  constructor(prompt: readonly number[], limits: SchedulerLimits) {
+    this.#limits = limits;
+    this.#promptLength = prompt.length;
+    this.tokens = prompt;
+  }
+
+  /** True when it was shifted. */
+  push(token: number): boolean {
+    const { isContextShift, contextLength } = this.#limits;
+    this.tokens = [...this.tokens, token];
+    if (!isContextShift || this.tokens.length < contextLength) return false;
+    const { begin, end } = cutForShift(this.tokens.length, {
+      promptLength: this.#promptLength,
+      contextLength,
+    });
+    this.tokens = this.tokens.filter((_, i) => i < begin || i >= end);
+    this.#promptLength -= end - begin;
+    return true;
+  }
+}
+
+function sayAlone(request: { text: ShiftingText; adapter: number; salt: number; count: number }): number[] {
+  const { text, adapter } = request;
+  let context = contextOf(text, adapter);
   const said: number[] = [];
   while (said.length < request.count) {
     const token = nextToken(context, request.salt);
     said.push(token);
-    context = mix(context, token);
+    context = text.push(token) ? contextOf(text, adapter) : mix(context, token);
     if (isEnd(context)) break;
   }
   return said;
+}
+
+function contextOf({ tokens }: ShiftingText, adapter: number): number {
+  return tokens.reduce(mix, beginContext(adapter));
 }
 
 /** Some requests end before their longest. */

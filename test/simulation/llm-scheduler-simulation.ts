@@ -178,7 +178,7 @@ class LlmSchedulerSimulation {
       request.sequence = sequence;
       request.lastProgressStep = this.#result.steps;
       if (isResumed) this.#result.resumed++;
-      assert.ok(reusedTokens < request.prompt.length + request.generated.length, 'nothing left to compute');
+      assert.ok(reusedTokens < request.text.tokens.length, 'nothing left to compute');
       if (!isPrefixReuse) assert.equal(reusedTokens, 0);
     }
     for (const id of plan.stuck) this.#checkStuck(this.#open.get(id)!);
@@ -202,12 +202,11 @@ class LlmSchedulerSimulation {
   }
 
   #remaining({ requestId, firstPosition }: PlanRow): number {
-    const { prompt, generated } = this.#open.get(requestId)!;
-    return prompt.length + generated.length - firstPosition;
+    return this.#open.get(requestId)!.text.tokens.length - firstPosition;
   }
 
   #checkStuck(request: SimulatedRequest): void {
-    const length = request.prompt.length + request.generated.length;
+    const { length } = request.text.tokens;
     assert.ok(length > this.#limits.cellCount, `request ${request.id} is stuck with ${length} tokens`);
     this.#endRequest(request, 'stuck');
   }
@@ -251,9 +250,8 @@ class LlmSchedulerSimulation {
     for (const { requestId, sequence, tokens, firstPosition } of plan.rows) {
       assert.ok(!seen.has(sequence), `two requests on sequence ${sequence}`);
       seen.add(sequence);
-      const { prompt, generated } = this.#open.get(requestId)!;
-      const known = [...prompt, ...generated].slice(0, firstPosition + 1);
-      assert.deepEqual(sequences.get(sequence), [...known.slice(0, firstPosition), ...tokens]);
+      const known = this.#open.get(requestId)!.text.tokens.slice(0, firstPosition);
+      assert.deepEqual(sequences.get(sequence), [...known, ...tokens]);
     }
   }
 
@@ -262,6 +260,7 @@ class LlmSchedulerSimulation {
     if (row.outputs === 'none') return;
     const { salt, expected, generated } = request;
     const tokens: number[] = [];
+    let isShifted = false;
     for (let i = row.outputs === 'all' ? 0 : row.tokens.length - 1; i < row.tokens.length; i++) {
       const token = nextToken(contexts[i]!, salt);
       assert.equal(
@@ -271,12 +270,18 @@ class LlmSchedulerSimulation {
       );
       tokens.push(token);
       generated.push(token);
+      isShifted = request.text.push(token);
       if (generated.length === expected.length || row.tokens[i + 1] !== token) break;
     }
     const isFinished = generated.length === expected.length;
     results.set(row.requestId, { tokens, isFinished });
     this.#decoding.add(request.id);
     if (isFinished) this.#endRequest(request, 'finished');
+    else if (isShifted) {
+      // It has left its sequence and begins again.
+      request.state = 'waiting';
+      this.#decoding.delete(request.id);
+    }
   }
 
   #checkSenior({ rows }: StepPlan): void {

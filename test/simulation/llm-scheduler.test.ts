@@ -29,6 +29,7 @@ test('the invariants of the LLM scheduler hold for thousands of requests', async
     held: total(({ held }) => held),
     reused: total(({ stats }) => stats.promptTokensReused),
     evicted: total(({ stats }) => stats.cellsEvicted),
+    shifted: total(({ stats }) => stats.contextShifts),
     accepted: total(({ stats }) => stats.tokensAccepted),
     rejected: total(({ stats }) => stats.tokensProposed - stats.tokensAccepted),
   };

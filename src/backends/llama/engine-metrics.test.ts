@@ -8,7 +8,14 @@ import type { SchedulerStats } from './scheduler/step-plan.ts';
 
 const STATS: SchedulerStats = {
   ...{ running: 0, waiting: 0, held: 0, cellsUsed: 0, cellsCached: 0, sequencesUsed: 0, sequencesKept: 0 },
-  ...{ preemptions: 0, promptTokensReused: 0, promptTokensComputed: 0, tokensRecomputed: 0, cellsEvicted: 0 },
+  ...{
+    preemptions: 0,
+    contextShifts: 0,
+    promptTokensReused: 0,
+    promptTokensComputed: 0,
+    tokensRecomputed: 0,
+    cellsEvicted: 0,
+  },
   ...{ tokensProposed: 0, tokensAccepted: 0 },
 };
 

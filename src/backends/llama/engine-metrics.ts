@@ -39,6 +39,11 @@ const COUNTERS = {
     'num_preemptions_total',
     'Requests that gave up their cells and began again',
   ),
+  contextShifts: row(
+    'context_shifts_total',
+    undefined,
+    'Texts that forgot a part because their context was full',
+  ),
   drafted: row('draft_tokens_total', 'spec_decode_num_draft_tokens_total', 'Tokens proposed by speculation'),
   accepted: row(
     'draft_accepted_tokens_total',
@@ -163,6 +168,7 @@ export class EngineMetrics {
   /** The counters of the scheduler, by what they have grown since `before`, and its gauges. */
   takeStats(stats: SchedulerStats, before: SchedulerStats, cellCount: number): void {
     this.count('preemptions', stats.preemptions - before.preemptions);
+    this.count('contextShifts', stats.contextShifts - before.contextShifts);
     this.count('drafted', stats.tokensProposed - before.tokensProposed);
     this.count('accepted', stats.tokensAccepted - before.tokensAccepted);
     this.#set('running', stats.running);

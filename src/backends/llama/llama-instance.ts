@@ -132,6 +132,7 @@ export class LlamaInstance implements BackendInstance {
         runningMax: limits.runningMax,
         waitingMax: settings.maxWaiting,
         contextLength: limits.contextLength,
+        isContextShift: settings.isContextShift,
         isPrefixReuse: limits.isPrefixCache,
         keptCellsMax: limits.keptCellsMax,
         keptCellsMin: limits.keptCellsMin,

@@ -11,6 +11,7 @@ export interface LlamaSettings {
   readonly modelFile: string;
   /** Undefined: from the model. */
   readonly contextLength: number | undefined;
+  readonly isContextShift: boolean;
   readonly kvCells: number | undefined;
   /** Undefined: by where the model is. */
   readonly maxRunning: number | undefined;
@@ -56,6 +57,7 @@ export type Speculation = 'off' | 'draft' | 'lookup';
 const NAMES = [
   'model_file',
   'context_length',
+  'context_shift',
   'kv_cells',
   'max_running',
   'max_waiting',
@@ -104,6 +106,7 @@ export function readSettings(context: LoadContext): LlamaSettings {
   return {
     modelFile: inVersion(read.text('model_file') ?? fileName(context)),
     contextLength: read.integer('context_length', 16, 1 << 24),
+    isContextShift: read.boolean('context_shift') ?? false,
     kvCells: read.integer('kv_cells', 16, 1 << 26),
     maxRunning: read.integer('max_running', 1, 256),
     maxWaiting: read.integer('max_waiting', 1, 1 << 20) ?? 1024,

@@ -6,7 +6,14 @@ import type { LlamaSettings } from './llama-settings.ts';
 import { type DeviceFacts, type ModelFacts, planLimits, planSamplerThreads } from './plan-limits.ts';
 
 const SETTINGS: LlamaSettings = {
-  ...{ modelFile: '', contextLength: undefined, kvCells: undefined, maxRunning: 64, maxWaiting: 10 },
+  ...{
+    modelFile: '',
+    contextLength: undefined,
+    isContextShift: false,
+    kvCells: undefined,
+    maxRunning: 64,
+    maxWaiting: 10,
+  },
   ...{ stepTokens: 512, prefillChunk: 256, threads: 1, batchThreads: 1, isPrefixCache: true },
   ...{
     prefixCacheCells: undefined,

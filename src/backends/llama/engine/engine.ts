@@ -213,7 +213,10 @@ export class Engine {
     for (const { id, choice, generation, sequence } of decoding) {
       const count = Math.min(draftTokens, generation.maxTokens - choice.tokens.length - 1);
       if (count <= 0) continue;
-      if (drafter !== undefined && generation.isDrafted) {
+      // A text that has been shifted is another one than the draft model has read.
+      const length = generation.prompt.length + choice.tokens.length + count;
+      const isWhole = length < this.#options.limits.contextLength;
+      if (drafter !== undefined && generation.isDrafted && isWhole) {
         drafts.push({ id, sequence, prompt: generation.prompt, generated: choice.tokens, count });
       } else {
         const proposed = choice.propose(count);

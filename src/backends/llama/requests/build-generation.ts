@@ -224,7 +224,8 @@ export class GenerationBuilder {
 
   /** How many tokens may be generated. */
   #checkLength(promptLength: number, { maxTokens }: SamplingSettings): number {
-    const { contextLength } = this.#parts.limits;
+    const { limits, settings } = this.#parts;
+    const { contextLength } = limits;
     const room = contextLength - promptLength;
     if (room < 1) {
       throw invalidArgument(
@@ -232,7 +233,9 @@ export class GenerationBuilder {
           "shorten the prompt, or raise the parameter 'context_length' of its config",
       );
     }
-    return Math.min(maxTokens ?? room, room);
+    // Without a number even a text that could go on for ever ends where the context does.
+    if (maxTokens === null) return room;
+    return settings.isContextShift ? maxTokens : Math.min(maxTokens, room);
   }
 
   #makeChoices(prompt: Prompt, settings: SamplingSettings, choice: ChoiceSettings): Choice[] {

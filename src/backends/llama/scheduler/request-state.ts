@@ -8,8 +8,9 @@ export interface RequestState {
   readonly arrival: number;
   readonly adapter: number;
   readonly maxTokens: number;
-  readonly promptLength: number;
-  /** The prompt and all that was generated. */
+  /** Negative when more has been forgotten than the prompt was long. */
+  promptLength: number;
+  /** The prompt and all that was generated, without what the context has no room for. */
   readonly tokens: number[];
   /** Present while it runs. */
   sequence: KvSequence | undefined;

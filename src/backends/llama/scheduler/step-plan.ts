@@ -12,8 +12,10 @@ export interface SchedulerLimits {
   readonly prefillChunkMax: number;
   readonly runningMax: number;
   readonly waitingMax: number;
-  /** Proposals never go beyond it; the caller checks prompts and ends requests that have reached it. */
+  /** Proposals never go beyond it; the caller checks prompts, and ends requests that have reached it unless texts are shifted. */
   readonly contextLength: number;
+  /** A text that fills its context forgets a part of it and goes on. */
+  readonly isContextShift: boolean;
   readonly isPrefixReuse: boolean;
   /** Cells that may be kept for later requests while nobody needs them. Each slows down every decode on a CPU a little. */
   readonly keptCellsMax: number;
@@ -103,6 +105,7 @@ export interface SchedulerStats {
   /** Computed once more after a preemption. */
   readonly tokensRecomputed: number;
   readonly cellsEvicted: number;
+  readonly contextShifts: number;
   readonly tokensProposed: number;
   readonly tokensAccepted: number;
 }

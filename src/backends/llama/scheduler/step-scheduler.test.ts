@@ -12,7 +12,7 @@ import { StepScheduler } from './step-scheduler.ts';
 
 const LIMITS: SchedulerLimits = {
   ...{ cellCount: 1_000, sequenceCount: 8, stepTokensMax: 64, prefillChunkMax: 16 },
-  ...{ runningMax: 8, waitingMax: 16, contextLength: 500, isPrefixReuse: true },
+  ...{ runningMax: 8, waitingMax: 16, contextLength: 500, isContextShift: false, isPrefixReuse: true },
   ...{ keptCellsMax: 1_000, keptCellsMin: 1_000 },
 };
 

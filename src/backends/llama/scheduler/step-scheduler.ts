@@ -2,8 +2,9 @@
 // no library and no process; the engine (backends/llama/engine) is its only caller. Requests join and leave at every
 // step, share cells through KvLedger, and are preempted, the most junior first, when the cells run out.
 import { isToHoldBack, missingCells } from './admission.ts';
+import { forgetPart } from './context-shift.ts';
 import { KvLedger } from './kv-ledger.ts';
-import { makeRow, proposalsMax } from './plan-row.ts';
+import { countKept, makeRow, proposalsMax } from './plan-row.ts';
 import { insertBySeniority, type RequestState, remainingCount, removeFrom } from './request-state.ts';
 import { shareOut } from './share-out.ts';
 import {
@@ -52,6 +53,7 @@ export class StepScheduler {
   #promptTokensReused = 0;
   #promptTokensComputed = 0;
   #tokensRecomputed = 0;
+  #contextShifts = 0;
   #tokensProposed = 0;
   #tokensAccepted = 0;
 
@@ -76,6 +78,7 @@ export class StepScheduler {
       promptTokensComputed: this.#promptTokensComputed,
       tokensRecomputed: this.#tokensRecomputed,
       cellsEvicted: this.#ledger.cellsEvicted,
+      contextShifts: this.#contextShifts,
       tokensProposed: this.#tokensProposed,
       tokensAccepted: this.#tokensAccepted,
     };
@@ -166,28 +169,19 @@ export class StepScheduler {
     this.#rowsUnderWay = 0;
   }
 
-  #takeIn({ tokens, firstPosition, outputs }: PlanRow, request: RequestState, result?: StepResult): void {
+  #takeIn(row: PlanRow, request: RequestState, result?: StepResult): void {
+    const { firstPosition, outputs } = row;
     const isLast = request.isCancelled || result?.isFinished === true;
     const accepted = result?.tokens ?? NO_TOKENS;
-    const rowCount = tokens.length;
-    if (accepted.length > (outputs === 'none' ? 0 : outputs === 'last' ? 1 : rowCount)) {
-      throw new Error(`${accepted.length} new tokens for ${rowCount} rows of request ${request.id}`);
-    }
-    if (accepted.length === 0 && outputs !== 'none' && !isLast) {
-      throw new Error(`no new token for request ${request.id}`);
-    }
-    // The first row is a known token; each further one is right only if it was accepted.
-    const keptCount = outputs === 'all' ? Math.max(1, accepted.length) : rowCount;
-    for (let i = 1; outputs === 'all' && i < keptCount; i++) {
-      if (accepted[i - 1] !== tokens[i])
-        throw new Error(`request ${request.id} accepts what was not proposed`);
-    }
+    const rowCount = row.tokens.length;
+    const keptCount = countKept(row, accepted, isLast);
     const sequence = request.sequence!;
     if (keptCount < rowCount) this.#ledger.cut(sequence, firstPosition + keptCount);
     for (const token of accepted) request.tokens.push(token);
     this.#ledger.append(sequence, request.tokens, keptCount);
     this.#count(request, { rowCount, keptCount, firstPosition, outputs });
     if (isLast) this.#leave(request);
+    else if (accepted.length > 0 && this.#isFull(request)) this.#shift(request);
   }
 
   #count(
@@ -215,6 +209,19 @@ export class StepScheduler {
     removeFrom(this.#running, request);
     this.#ledger.retire(request.sequence!, request.adapter, request.tokens);
     request.sequence = undefined;
+  }
+
+  #isFull({ tokens }: RequestState): boolean {
+    return this.#limits.isContextShift && tokens.length >= this.#limits.contextLength;
+  }
+
+  /** Forgets a part of the text; the rest begins again, before whoever came later. */
+  #shift(request: RequestState): void {
+    this.#stop(request);
+    forgetPart(request, this.#limits.contextLength);
+    request.preemptionCount++;
+    this.#contextShifts++;
+    insertBySeniority(this.#waiting, request);
   }
 
   #preempt(request: RequestState, notes: PlanNotes): void {
