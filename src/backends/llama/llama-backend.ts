@@ -187,6 +187,7 @@ async function makeDrafter(
       `draft model ${settings.draftFile} is recurrent: its state cannot be cut back to what was accepted`,
     );
   }
+  if (!limits.hasDevice) checkKvMemory((key) => draft.metadata(key), { ...settings, ...limits });
   const options = { ...contextOptions(settings, limits), deviceSampledCount: 0 };
   return new Drafter({
     context: LlamaContext.create(draft, options),
