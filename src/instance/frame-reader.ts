@@ -4,7 +4,7 @@
 
 import { FRAME_BYTES_MAX } from '../domain/limits.ts';
 import { internal } from '../domain/status.ts';
-import { CHUNK_BYTES, type Lease, type LentBytes } from '../lib/chunk-pool.ts';
+import { CHUNK_BYTES, type Lease, payloadPool } from '../lib/chunk-pool.ts';
 import { notePayload } from './collect-payloads.ts';
 import { alignUp, FRAME_ALIGNMENT, PREAMBLE_BYTES, readPlace, readU64 } from './protocol.ts';
 import type { SharedSlots } from './shared-slots.ts';
@@ -36,7 +36,7 @@ export class FrameReader {
   #payloadLeft = 0;
   #pieces: Buffer[] = [];
   #assembly: Buffer | undefined;
-  #lent: LentBytes | undefined;
+  #lease: Lease | undefined;
 
   /** Where payloads are that are not in their frames. */
   slots: SharedSlots | undefined;
@@ -78,12 +78,15 @@ export class FrameReader {
   #readSlot(slot: number, payloadBytes: number): void {
     if (this.slots === undefined)
       throw internal('host protocol: a payload in shared memory that there is not');
-    if (this.#isContiguous || payloadBytes <= CHUNK_BYTES) {
+    // Chunks are made for requests whose memory comes back. Where none are free nobody gives any back: other frontends do not.
+    const isLent = !this.#isContiguous && payloadBytes > CHUNK_BYTES && payloadPool.hasFree(payloadBytes);
+    if (!isLent) {
       this.#pieces.push(this.slots.read(slot, payloadBytes));
       return;
     }
-    this.#lent = this.slots.readLent(slot, payloadBytes);
-    this.#pieces = this.#lent.views();
+    const lent = this.slots.readLent(slot, payloadBytes);
+    this.#lease = lent;
+    this.#pieces = lent.views();
   }
 
   #keep(head: Buffer): Buffer {
@@ -116,9 +119,9 @@ export class FrameReader {
   }
 
   #finish(): void {
-    const lease = this.#lent;
+    const lease = this.#lease;
     // What is used again is nothing to collect.
-    notePayload(lease === undefined ? this.#payloadBytes : lease.freshBytes);
+    if (lease === undefined) notePayload(this.#payloadBytes);
     const payload = this.#assembly === undefined ? this.#pieces : [this.#assembly];
     const frame: Frame = {
       type: this.#type,
@@ -130,7 +133,7 @@ export class FrameReader {
     };
     this.#header = undefined;
     this.#assembly = undefined;
-    this.#lent = undefined;
+    this.#lease = undefined;
     this.#pieces = [];
     this.#onFrame(frame);
   }

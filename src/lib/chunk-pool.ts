@@ -26,6 +26,11 @@ export class ChunkPool {
     return this.#free.length;
   }
 
+  /** That many bytes could be lent without making a chunk. */
+  hasFree(byteLength: number): boolean {
+    return this.#free.length * CHUNK_BYTES >= byteLength;
+  }
+
   /** Memory for one payload. No chunk is taken before there is something to write. */
   lend(): LentBytes {
     return new LentBytes(this.#free, this.#freeMax);
@@ -40,16 +45,10 @@ export class LentBytes implements Lease {
   /** In the last chunk. */
   #writtenBytes = CHUNK_BYTES;
   #isReleased = false;
-  #freshBytes = 0;
 
   constructor(free: Buffer[], freeMax: number) {
     this.#free = free;
     this.#freeMax = freeMax;
-  }
-
-  /** Of chunks that the pool did not have and that were made for this payload. */
-  get freshBytes(): number {
-    return this.#freshBytes;
   }
 
   /** Copies [start, end) behind what is there. */
@@ -79,12 +78,7 @@ export class LentBytes implements Lease {
   }
 
   #addChunk(): void {
-    let chunk = this.#free.pop();
-    if (chunk === undefined) {
-      chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
-      this.#freshBytes += CHUNK_BYTES;
-    }
-    this.#chunks.push(chunk);
+    this.#chunks.push(this.#free.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES));
     this.#writtenBytes = 0;
   }
 }
