@@ -1,6 +1,7 @@
 // An inference request and its answer, free of any protocol.
 // Wire code makes requests and writes responses; core moves them; backends see only tensors.
 
+import type { Lease } from '../lib/chunk-pool.ts';
 import type { StatusError } from './status.ts';
 import type { InputTensor, OutputTensor } from './tensor.ts';
 
@@ -63,5 +64,11 @@ export interface ResponseSink {
   sendError(error: StatusError, isFinal: boolean): boolean;
   finish(): void;
   fail(error: StatusError): void;
+  /**
+   * Between the only `send` and `finish`: nobody but this sink refers to the tensors of request and response any more, and
+   * `outputs` is the lease of the latter, if they have one. A sink that stands before another one must not pass it on: what
+   * put it there may keep tensors.
+   */
+  own?(outputs: Lease | undefined): void;
   onRoom?: (() => void) | undefined;
 }

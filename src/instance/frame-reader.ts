@@ -4,6 +4,7 @@
 
 import { FRAME_BYTES_MAX } from '../domain/limits.ts';
 import { internal } from '../domain/status.ts';
+import { CHUNK_BYTES, type Lease, payloadPool } from '../lib/chunk-pool.ts';
 import { notePayload } from './collect-payloads.ts';
 import { alignUp, FRAME_ALIGNMENT, PREAMBLE_BYTES, readPlace, readU64 } from './protocol.ts';
 import type { SharedSlots } from './shared-slots.ts';
@@ -16,6 +17,8 @@ export interface Frame {
   readonly payloadBytes: number;
   /** The slot that goes with the frame; 0: none. */
   readonly slot: number;
+  /** Only of a payload in memory of the pool. */
+  readonly lease: Lease | undefined;
 }
 
 const EMPTY: readonly Buffer[] = [];
@@ -33,6 +36,7 @@ export class FrameReader {
   #payloadLeft = 0;
   #pieces: Buffer[] = [];
   #assembly: Buffer | undefined;
+  #lease: Lease | undefined;
 
   /** Where payloads are that are not in their frames. */
   slots: SharedSlots | undefined;
@@ -65,16 +69,24 @@ export class FrameReader {
     this.#payloadBytes = payloadBytes;
     this.#payloadLeft = isInSlot ? 0 : payloadBytes;
     this.#paddedLeft = alignUp(this.#payloadLeft);
-    if (isInSlot) this.#pieces.push(this.#readSlot(slot, payloadBytes));
+    if (isInSlot) this.#readSlot(slot, payloadBytes);
     const rest = head.subarray(headBytes);
     if (this.#paddedLeft === 0) this.#finish();
     return rest;
   }
 
-  #readSlot(slot: number, payloadBytes: number): Buffer {
+  #readSlot(slot: number, payloadBytes: number): void {
     if (this.slots === undefined)
       throw internal('host protocol: a payload in shared memory that there is not');
-    return this.slots.read(slot, payloadBytes);
+    // Chunks are made for requests whose memory comes back. Where none are free nobody gives any back: other frontends do not.
+    const isLent = !this.#isContiguous && payloadBytes > CHUNK_BYTES && payloadPool.hasFree(payloadBytes);
+    if (!isLent) {
+      this.#pieces.push(this.slots.read(slot, payloadBytes));
+      return;
+    }
+    const lent = this.slots.readLent(slot, payloadBytes);
+    this.#lease = lent;
+    this.#pieces = lent.views();
   }
 
   #keep(head: Buffer): Buffer {
@@ -107,7 +119,9 @@ export class FrameReader {
   }
 
   #finish(): void {
-    notePayload(this.#payloadBytes);
+    const lease = this.#lease;
+    // What is used again is nothing to collect.
+    if (lease === undefined) notePayload(this.#payloadBytes);
     const payload = this.#assembly === undefined ? this.#pieces : [this.#assembly];
     const frame: Frame = {
       type: this.#type,
@@ -115,9 +129,11 @@ export class FrameReader {
       payload: payload.length === 0 ? EMPTY : payload,
       payloadBytes: this.#payloadBytes,
       slot: this.#slot,
+      lease,
     };
     this.#header = undefined;
     this.#assembly = undefined;
+    this.#lease = undefined;
     this.#pieces = [];
     this.#onFrame(frame);
   }

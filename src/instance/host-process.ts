@@ -252,7 +252,7 @@ export class HostProcess {
     this.lastHeardMs = performance.now();
     switch (frame.type) {
       case FRAME_RESPONSE:
-        this.#onResponse(decodeResponseFrame(frame.header, frame.payload));
+        this.#onResponse(frame);
         return;
       case FRAME_PART:
         this.#events.onPart(decodePartFrame(frame.header, frame.payload));
@@ -285,7 +285,10 @@ export class HostProcess {
     }
   }
 
-  #onResponse(reply: ReceivedReply): void {
+  #onResponse({ header, payload, lease }: Frame): void {
+    // A host answers what it has read, so this is true unless the next batch is on its way; then nothing is used again.
+    const areInputsSent = this.#socket.writableLength === 0;
+    const reply = decodeResponseFrame(header, payload, { lease, areInputsSent });
     this.#slotTable?.free(reply.batchId);
     this.#events.onReply(reply);
   }

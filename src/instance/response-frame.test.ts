@@ -4,11 +4,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BY_SENDER, type ExecuteOutput, type ExecuteReply, type ExecuteResult } from '../backend/sdk.ts';
 import { STATUS_CODES, StatusError } from '../domain/status.ts';
+import type { Lease } from '../lib/chunk-pool.ts';
 import { createPrng, type Prng } from '../lib/prng.ts';
 import { FrameReader } from './frame-reader.ts';
 import { FRAME_RESPONSE, PREAMBLE_BYTES } from './protocol.ts';
 import { decodeResponseFrame, encodeResponseFrame, type ReceivedReply } from './response-frame.ts';
-import { RESCHEDULE } from './result-codec.ts';
+import { RESCHEDULE, type ReceivedOutputs } from './result-codec.ts';
 
 function randomOutput(prng: Prng, bytesMax: number): ExecuteOutput {
   return {
@@ -89,4 +90,36 @@ test('a host may ask to execute a request once more', () => {
   // The last result, which is one byte long.
   header.writeUInt8(3, 33);
   assert.deepEqual(decodeResponseFrame(header, []).results, [BY_SENDER, RESCHEDULE]);
+});
+
+test('the memory of a payload goes back when every result of the batch is done with it', () => {
+  const outputs = (value: number) => [{ index: 0, shape: [4], data: Buffer.alloc(4, value) }];
+  const sent = { computeInputNs: 1, computeInferNs: 2, computeOutputNs: 3 };
+  const replyOf = (results: ExecuteResult[], release: () => void): ReceivedReply => {
+    const reader: { reply?: ReceivedReply } = {};
+    const frames = new FrameReader({
+      isContiguous: false,
+      onFrame: ({ header, payload }) => {
+        reader.reply = decodeResponseFrame(header, payload, { lease: { release }, areInputsSent: true });
+      },
+    });
+    for (const part of encodeResponseFrame(1, { ...sent, results })) frames.push(part);
+    return reader.reply!;
+  };
+  const leaseOf = (reply: ReceivedReply, index: number): Lease =>
+    (reply.results[index] as ReceivedOutputs).lease!;
+  let count = 0;
+  const release = (): void => {
+    count++;
+  };
+  const both = replyOf([outputs(1), outputs(2)], release);
+  assert.equal(both.areInputsSent, true);
+  leaseOf(both, 0).release();
+  leaseOf(both, 0).release();
+  assert.equal(count, 0);
+  leaseOf(both, 1).release();
+  assert.equal(count, 1);
+  // The share of an error is nobody's: the memory is left to the collector.
+  leaseOf(replyOf([outputs(1), new StatusError('INTERNAL', 'no')], release), 0).release();
+  assert.equal(count, 1);
 });

@@ -5,6 +5,7 @@
 // The server hands slices of the payload on to clients without copying them.
 
 import type { ExecuteReply } from '../backend/sdk.ts';
+import { type Lease, shareLease } from '../lib/chunk-pool.ts';
 import {
   alignUp,
   FRAME_RESPONSE,
@@ -30,6 +31,8 @@ export interface ReceivedReply {
   readonly computeInferNs: number;
   readonly computeOutputNs: number;
   readonly results: readonly ReceivedResult[];
+  /** The system has taken every byte of the batch: nothing of ours reads the inputs any more. */
+  readonly areInputsSent?: boolean;
 }
 
 export function encodeResponseFrame(batchId: number, reply: ExecuteReply, slot?: FrameSlot): Buffer[] {
@@ -47,16 +50,29 @@ export function encodeResponseFrame(batchId: number, reply: ExecuteReply, slot?:
   return joinFrame(head, { pieces: plan.pieces, payloadBytes: plan.position }, slot);
 }
 
-export function decodeResponseFrame(header: Buffer, payload: readonly Buffer[]): ReceivedReply {
+/** What the server knows of a reply beside its bytes. */
+export interface ReplyContext {
+  /** Of the payload; each result gets its share. */
+  readonly lease: Lease | undefined;
+  readonly areInputsSent: boolean;
+}
+
+export function decodeResponseFrame(
+  header: Buffer,
+  payload: readonly Buffer[],
+  context?: ReplyContext,
+): ReceivedReply {
   const count = header.readUInt32LE(28);
   const results: ReceivedResult[] = [];
   const cursor: HeaderCursor = { at: 32 };
-  for (let r = 0; r < count; r++) results.push(readResult(header, cursor, payload));
+  const leases = context?.lease && shareLease(context.lease, count);
+  for (let r = 0; r < count; r++) results.push(readResult(header, cursor, payload, leases?.[r]));
   return {
     batchId: header.readUInt32LE(0),
     computeInputNs: readU64(header, 4),
     computeInferNs: readU64(header, 12),
     computeOutputNs: readU64(header, 20),
     results,
+    areInputsSent: context?.areInputsSent === true,
   };
 }

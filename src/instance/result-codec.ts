@@ -10,6 +10,7 @@ import { DATA_TYPES, type DataType } from '../domain/datatype.ts';
 import type { Parameters, ParameterValue } from '../domain/request.ts';
 import { STATUS_CODES, type StatusCode, StatusError } from '../domain/status.ts';
 import type { TensorBytes } from '../domain/tensor.ts';
+import type { Lease } from '../lib/chunk-pool.ts';
 import { type CallParameter, fromCallParameters, toCallParameters } from './call-frame.ts';
 import { type HeaderCursor, rangeBytesOf, readRange, writeRange } from './tensor-range.ts';
 
@@ -30,6 +31,8 @@ export interface ReceivedOutput {
 export interface ReceivedOutputs {
   readonly outputs: readonly ReceivedOutput[];
   readonly parameters: Map<string, ParameterValue> | undefined;
+  /** Of the memory in which the outputs lie; undefined where it is not used again. */
+  readonly lease?: Lease | undefined;
 }
 
 /** How statistics count a request that ended with an error; the order is the protocol's. */
@@ -99,15 +102,25 @@ function writeError(head: Buffer, start: number, error: StatusError): number {
   return head.writeUInt32LE(bytes, at) + bytes;
 }
 
-export function readResult(header: Buffer, cursor: HeaderCursor, payload: readonly Buffer[]): ReceivedResult {
+export function readResult(
+  header: Buffer,
+  cursor: HeaderCursor,
+  payload: readonly Buffer[],
+  lease?: Lease,
+): ReceivedResult {
   const kind = header.readUInt8(cursor.at++);
-  if (kind === KIND_OUTPUTS) return readOutputs(header, cursor, payload);
+  if (kind === KIND_OUTPUTS) return readOutputs(header, cursor, payload, lease);
   if (kind === KIND_BY_SENDER) return BY_SENDER;
   if (kind === KIND_RESCHEDULE) return RESCHEDULE;
   return readError(header, cursor);
 }
 
-function readOutputs(header: Buffer, cursor: HeaderCursor, payload: readonly Buffer[]): ReceivedOutputs {
+function readOutputs(
+  header: Buffer,
+  cursor: HeaderCursor,
+  payload: readonly Buffer[],
+  lease: Lease | undefined,
+): ReceivedOutputs {
   const count = header.readUInt16LE(cursor.at);
   cursor.at += 2;
   const outputs: ReceivedOutput[] = [];
@@ -118,10 +131,11 @@ function readOutputs(header: Buffer, cursor: HeaderCursor, payload: readonly Buf
   }
   const parameterBytes = header.readUInt32LE(cursor.at);
   cursor.at += 4;
-  if (parameterBytes === 0) return { outputs, parameters: undefined };
+  if (parameterBytes === 0) return { outputs, parameters: undefined, lease };
   const text = header.toString('utf8', cursor.at, cursor.at + parameterBytes);
   cursor.at += parameterBytes;
-  return { outputs, parameters: fromCallParameters(JSON.parse(text) as Record<string, CallParameter>) };
+  const parameters = fromCallParameters(JSON.parse(text) as Record<string, CallParameter>);
+  return { outputs, parameters, lease };
 }
 
 function readError(header: Buffer, cursor: HeaderCursor): ReceivedError {

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { CHUNK_BYTES, payloadPool } from '../lib/chunk-pool.ts';
 import { encodeExecuteFrame } from './execute-frame.ts';
 import { type Frame, FrameReader } from './frame-reader.ts';
 import { createMemoryFile, mapMemoryFile } from './memory-file.ts';
@@ -18,6 +19,13 @@ const requestOf = (data: Buffer[]) => {
     requestedOutputs: [],
   };
 };
+
+/** What a request has given back. */
+function fillPool(byteLength: number): void {
+  const lent = payloadPool.lend();
+  lent.write(Buffer.alloc(byteLength), 0, byteLength);
+  lent.release();
+}
 
 function read(parts: readonly Buffer[], slots: SharedSlots | undefined): Frame {
   const frames: Frame[] = [];
@@ -100,6 +108,42 @@ describe('shared slots', { skip }, () => {
     assert.throws(() => read(parts, undefined), /shared memory that there is not/);
     parts[0]!.writeUInt8(7, 5);
     assert.throws(() => read(parts, slots), /unknown place 7/);
+    slots.close();
+  });
+
+  test('are read by the server into lent memory where there is some, a copy as well', () => {
+    const slots = SharedSlots.create()!;
+    fillPool(2 * 300_000 + CHUNK_BYTES);
+    const data = Buffer.alloc(300_000, 5);
+    const parts = encodeExecuteFrame(5, [requestOf([data])], slots.slot(1));
+    const frames: Frame[] = [];
+    const reader = new FrameReader({ isContiguous: false, onFrame: (frame) => frames.push(frame) });
+    reader.slots = slots;
+    for (const part of [...parts, ...parts]) reader.push(part);
+    slots.slot(1).write({ pieces: [{ data: Buffer.alloc(300_000, 9), offset: 0 }], payloadBytes: 300_000 });
+    for (const part of encodeExecuteFrame(5, [requestOf([data])], slots.slot(1))) reader.push(part);
+    for (const { payload } of frames) assert.ok(Buffer.concat(payload).equals(data));
+    assert.deepEqual(
+      frames.map(({ lease }) => lease !== undefined),
+      [true, true, false],
+    );
+    const memory = frames.flatMap(({ payload }) => payload.map(({ buffer }) => buffer));
+    assert.equal(new Set(memory).size, memory.length);
+    slots.close();
+  });
+
+  test('lend nothing to a host, nor for a payload that fits one chunk', () => {
+    const slots = SharedSlots.create()!;
+    fillPool(300_000);
+    const large = encodeExecuteFrame(5, [requestOf([Buffer.alloc(300_000, 5)])], slots.slot(1));
+    assert.equal(read(large, slots).lease, undefined);
+    const frames: Frame[] = [];
+    const reader = new FrameReader({ isContiguous: false, onFrame: (frame) => frames.push(frame) });
+    reader.slots = slots;
+    const small = encodeExecuteFrame(5, [requestOf([Buffer.alloc(CHUNK_BYTES, 6)])], slots.slot(1));
+    for (const part of small) reader.push(part);
+    assert.equal(frames[0]!.lease, undefined);
+    assert.ok(frames[0]!.payload[0]!.equals(Buffer.alloc(CHUNK_BYTES, 6)));
     slots.close();
   });
 

@@ -4,6 +4,7 @@
 // slot has one writer at any time and nobody needs a lock.
 
 import { internal } from '../domain/status.ts';
+import { type LentBytes, payloadPool } from '../lib/chunk-pool.ts';
 import { createMemoryFile, type MemoryFile, mapMemoryFile } from './memory-file.ts';
 
 export const SLOT_BYTES = 8 * 1024 * 1024;
@@ -87,17 +88,29 @@ export class SharedSlots {
 
   /** The payload in one piece, a copy. */
   read(number: number, payloadBytes: number): Buffer {
-    if (number < 1 || number > SLOT_COUNT || payloadBytes > this.#slotBytes) {
-      throw internal(`host protocol: no slot ${number} with ${payloadBytes} bytes`);
-    }
+    const start = this.#checkedStart(number, payloadBytes);
     const data = Buffer.allocUnsafeSlow(payloadBytes);
-    const start = this.#startOf(number);
     this.#file.bytes.copy(data, 0, start, start + payloadBytes);
     return data;
   }
 
+  /** The same in memory of the pool. */
+  readLent(number: number, payloadBytes: number): LentBytes {
+    const start = this.#checkedStart(number, payloadBytes);
+    const lent = payloadPool.lend();
+    lent.write(this.#file.bytes, start, start + payloadBytes);
+    return lent;
+  }
+
   close(): void {
     this.#file.close();
+  }
+
+  #checkedStart(number: number, payloadBytes: number): number {
+    if (number < 1 || number > SLOT_COUNT || payloadBytes > this.#slotBytes) {
+      throw internal(`host protocol: no slot ${number} with ${payloadBytes} bytes`);
+    }
+    return this.#startOf(number);
   }
 
   #startOf(number: number): number {

@@ -11,7 +11,7 @@ import type { ReceivedOutput, ReceivedOutputs } from '../../instance/result-code
 import type { Clock } from '../../lib/clock.ts';
 import type { InferCall } from '../infer.ts';
 import { createScheduler } from '../scheduler/create-scheduler.ts';
-import type { BatchTiming, Entry, EntryOwner } from '../scheduler/entry.ts';
+import type { BatchTiming, Entry, EntryOwner, ExecutedBatch } from '../scheduler/entry.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import { toSequenceRules } from '../scheduler/sequence/sequence-policy.ts';
 import type { FailureReason } from '../stats/model-metrics.ts';
@@ -185,12 +185,16 @@ export class Model implements ServedModel, EntryOwner {
     this.stats.pendingInc();
   }
 
-  succeed(entry: Entry, result: ReceivedOutputs, timing: BatchTiming): void {
-    this.executed(entry, timing);
+  succeed(entry: Entry, result: ReceivedOutputs, batch: ExecutedBatch): void {
+    this.executed(entry, batch);
     const response = this.#toResponse(entry, result);
     entry.trace?.response(response);
     entry.trace?.mark('REQUEST_END');
     entry.sink.send(response, true);
+    // Traces and sequences are spared the proof.
+    if (batch.areInputsSent === true && entry.trace === undefined && entry.sequence === undefined) {
+      entry.sink.own?.(result.lease);
+    }
     entry.sink.finish();
   }
 

@@ -15,6 +15,11 @@ export interface BatchTiming {
   readonly computeOutputNs: number;
 }
 
+export interface ExecutedBatch extends BatchTiming {
+  /** The system has taken every byte of the batch. */
+  readonly areInputsSent?: boolean;
+}
+
 export interface Entry {
   readonly request: InferRequest;
   readonly sent: SentRequest;
@@ -91,7 +96,7 @@ export interface EntryOwner {
   entryStarted(entry: Entry): void;
   /** The model wants to execute the request once more; it waits again. */
   entryRequeued(entry: Entry): void;
-  succeed(entry: Entry, result: ReceivedOutputs, timing: BatchTiming): void;
+  succeed(entry: Entry, result: ReceivedOutputs, batch: ExecutedBatch): void;
   /** One response of many; undefined is a response without content. False: the client reads too slowly. */
   respond(entry: Entry, result: ReceivedOutputs | StatusError | undefined, isFinal: boolean): boolean;
   /** The end of a request that was answered part by part. */

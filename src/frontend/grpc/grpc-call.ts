@@ -4,17 +4,27 @@
 import { GRPC_QUEUED_BYTES_MAX } from '../../domain/limits.ts';
 import { StatusError } from '../../domain/status.ts';
 import { Cancellation } from '../../lib/cancellation.ts';
+import type { Lease, LentBytes } from '../../lib/chunk-pool.ts';
 import { grpcCodeOf } from '../../wire/v2-proto/grpc-status.ts';
 import { isKnownEncoding, pack, unpack } from './compression.ts';
 import { type CallHeaders, type GrpcEncoding, headBlock, OK_TRAILERS, statusBlock } from './grpc-headers.ts';
 import type { Http2Stream, StreamConsumer } from './http2/http2-types.ts';
-import { MessageReader, MessageTooLarge, PREFIX_BYTES, type ReceivedMessage } from './message-reader.ts';
+import { largeMessages } from './large-messages.ts';
+import {
+  type MessageLender,
+  MessageReader,
+  MessageTooLarge,
+  PREFIX_BYTES,
+  type ReceivedMessage,
+} from './message-reader.ts';
 
 export interface CallHandler {
   /** Pieces of one message, uncompressed. Messages come in the order in which they were sent. */
-  onMessage(pieces: readonly Buffer[], byteLength: number): void;
+  onMessage(pieces: readonly Buffer[], byteLength: number, lease: Lease | undefined): void;
   /** The client sends no more. */
   onHalfClose(): void;
+  /** True: large messages may come with a lease, which the handler releases when it can. */
+  readonly isReturningMessages?: boolean;
   /** Only after `write` returned false: the client has taken everything. */
   onRoom?(): void;
 }
@@ -37,7 +47,7 @@ const UNIMPLEMENTED_CODE = 12;
 /** Longer timers do not fit; such a deadline is none. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-export class GrpcCall implements StreamConsumer {
+export class GrpcCall implements StreamConsumer, MessageLender {
   readonly headers: CallHeaders;
   /** The client has gone or its deadline has passed. */
   readonly cancellation = new Cancellation();
@@ -59,6 +69,8 @@ export class GrpcCall implements StreamConsumer {
   #isEndReceived = false;
   #isReading = false;
   #isHolding = false;
+  /** Of messages that largeMessages knows. */
+  #largeBytes = 0;
 
   constructor(stream: Http2Stream, headers: CallHeaders) {
     this.#stream = stream;
@@ -68,6 +80,7 @@ export class GrpcCall implements StreamConsumer {
   /** Called once, before any data. */
   start(handler: CallHandler): void {
     this.#handler = handler;
+    if (handler.isReturningMessages === true) this.#reader.lender = this;
     const { encoding, timeoutMs } = this.headers;
     if (!isKnownEncoding(encoding)) {
       this.end({
@@ -93,8 +106,8 @@ export class GrpcCall implements StreamConsumer {
     this.#read();
   }
 
-  /** The one answer of a unary call. */
-  respond(message: OutgoingMessage): void {
+  /** The one answer of a unary call; the lease, if any, is that of its parts (Http2Stream.sendAll). */
+  respond(message: OutgoingMessage, lease?: Lease): void {
     if (this.#isEnded) return;
     if (this.encoding !== 'identity') {
       this.write(message);
@@ -103,7 +116,7 @@ export class GrpcCall implements StreamConsumer {
     }
     this.#markEnded();
     writePrefix(message.parts[0]!, 0, message.byteLength);
-    this.#stream.sendAll(headBlock('identity'), message.parts, OK_TRAILERS);
+    this.#stream.sendAll(headBlock('identity'), message.parts, OK_TRAILERS, lease);
   }
 
   /** One of many answers. False: the client reads too slowly; `onRoom` will tell when it has caught up. */
@@ -147,6 +160,13 @@ export class GrpcCall implements StreamConsumer {
     }
     if (isOnly) this.#stream.sendHeaderBlock(headBlock(this.encoding), false);
     this.#stream.sendTrailers(OK_TRAILERS);
+  }
+
+  lend(byteLength: number): LentBytes | undefined {
+    // What follows the end is dropped, and nobody would count it back.
+    if (this.#isEnded) return undefined;
+    this.#largeBytes += byteLength;
+    return largeMessages.begin(byteLength);
   }
 
   onData(data: Buffer): void {
@@ -203,23 +223,24 @@ export class GrpcCall implements StreamConsumer {
 
   #markEnded(): void {
     this.#isEnded = true;
+    largeMessages.end(this.#largeBytes);
     if (this.#deadline !== undefined) clearTimeout(this.#deadline);
   }
 
   #onMessage(message: ReceivedMessage): void {
     if (!message.isCompressed && this.#unpacking === undefined) {
-      if (!this.#isEnded) this.#handler!.onMessage(message.pieces, message.byteLength);
+      if (!this.#isEnded) this.#handler!.onMessage(message.pieces, message.byteLength, message.lease);
       return;
     }
     this.#afterUnpacking(async () => {
       if (this.#isEnded) return;
       const encoding = message.isCompressed ? (this.headers.encoding as GrpcEncoding) : 'identity';
       if (encoding === 'identity') {
-        this.#handler!.onMessage(message.pieces, message.byteLength);
+        this.#handler!.onMessage(message.pieces, message.byteLength, message.lease);
         return;
       }
       const bytes = await unpack(message.pieces, encoding);
-      if (!this.#isEnded) this.#handler!.onMessage([bytes], bytes.length);
+      if (!this.#isEnded) this.#handler!.onMessage([bytes], bytes.length, undefined);
     });
   }
 

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { StatusError } from '../../domain/status.ts';
+import { CHUNK_BYTES, ChunkPool, type Lease } from '../../lib/chunk-pool.ts';
 import { createPrng } from '../../lib/prng.ts';
 import { MessageReader, MessageTooLarge, PREFIX_BYTES } from './message-reader.ts';
 
@@ -82,6 +83,98 @@ describe('messages', () => {
     const { reader, received } = createReader();
     reader.push(bytes.subarray(0, PREFIX_BYTES + 4));
     assert.deepEqual(received, []);
+  });
+});
+
+describe('large messages', () => {
+  const prng = createPrng(11);
+  const contentOf = (byteLength: number): Buffer =>
+    Buffer.from(Uint8Array.from({ length: byteLength }, () => prng.integer(0, 255)));
+
+  function pushInPieces(reader: MessageReader, bytes: Buffer): void {
+    for (let at = 0; at < bytes.length; ) {
+      const length = prng.pick([1, 500, 9_000, 40_000]);
+      reader.push(bytes.subarray(at, at + length));
+      at += length;
+    }
+  }
+
+  test('are received into lent memory, and the others are not', () => {
+    const pool = new ChunkPool();
+    const received: { bytes: Buffer; lease: Lease | undefined }[] = [];
+    const asked: number[] = [];
+    const reader = new MessageReader(({ pieces, lease }) => {
+      received.push({ bytes: Buffer.concat(pieces), lease });
+      lease?.release();
+    });
+    reader.lender = {
+      lend(byteLength) {
+        asked.push(byteLength);
+        return pool.lend();
+      },
+    };
+    const messages = [10, CHUNK_BYTES, CHUNK_BYTES + 1, 300, 700_000, 700_000, 0, 200_000].map(contentOf);
+    for (const bytes of messages) pushInPieces(reader, frame({ bytes, isCompressed: false }));
+    for (const [i, bytes] of messages.entries()) assert.ok(received[i]!.bytes.equals(bytes), `message ${i}`);
+    assert.deepEqual(
+      received.map(({ lease }) => lease !== undefined),
+      messages.map(({ length }) => length > CHUNK_BYTES),
+    );
+    assert.deepEqual(asked, [CHUNK_BYTES + 1, 700_000, 700_000, 200_000]);
+    assert.equal(pool.freeCount, Math.ceil(700_000 / CHUNK_BYTES));
+  });
+
+  test('of two streams at once keep apart', () => {
+    const pool = new ChunkPool();
+    for (let round = 0; round < 20; round++) {
+      const sent = Array.from({ length: 3 }, () => contentOf(prng.integer(CHUNK_BYTES + 1, 300_000)));
+      const received: { pieces: readonly Buffer[]; lease: Lease | undefined }[] = [];
+      const streams = sent.map((bytes, i) => {
+        const reader = new MessageReader(({ pieces, lease }) => {
+          received[i] = { pieces, lease };
+        });
+        reader.lender = pool;
+        return { reader, rest: frame({ bytes, isCompressed: false }) };
+      });
+      while (streams.some(({ rest }) => rest.length > 0)) {
+        const stream = prng.pick(streams);
+        const length = prng.integer(1, 30_000);
+        stream.reader.push(stream.rest.subarray(0, length));
+        stream.rest = stream.rest.subarray(length);
+      }
+      for (const [i, bytes] of sent.entries()) {
+        assert.ok(Buffer.concat(received[i]!.pieces).equals(bytes));
+        // One of three is forgotten.
+        if (i > 0) received[i]!.lease!.release();
+      }
+    }
+  });
+
+  test('get no memory for what is only announced, and none when they are compressed', () => {
+    let askedCount = 0;
+    const reader = new MessageReader(() => {});
+    reader.lender = {
+      lend: () => {
+        askedCount++;
+        return undefined;
+      },
+    };
+    const announced = frame({ bytes: Buffer.alloc(1_000_000), isCompressed: false });
+    reader.push(announced.subarray(0, PREFIX_BYTES + 4095));
+    assert.equal(askedCount, 0);
+    reader.push(announced.subarray(PREFIX_BYTES + 4095, PREFIX_BYTES + 4096));
+    reader.push(announced.subarray(PREFIX_BYTES + 4096));
+    assert.equal(askedCount, 1);
+    reader.push(frame({ bytes: Buffer.alloc(1_000_000), isCompressed: true }));
+    assert.equal(askedCount, 1);
+  });
+
+  test('stay in their pieces when nothing is lent', () => {
+    const { reader, received } = createReader();
+    reader.lender = { lend: () => undefined };
+    const bytes = contentOf(200_000);
+    pushInPieces(reader, frame({ bytes, isCompressed: false }));
+    assert.ok(received[0]!.bytes.equals(bytes));
   });
 });
 

@@ -1,8 +1,10 @@
-// gRPC's length-prefixed messages out of the DATA of a stream: u8 compressed │ u32 big-endian length │ bytes. Nothing
-// is copied: a message is the pieces in which it came, in the common case one. Used by grpc-call.ts.
+// gRPC's length-prefixed messages out of the DATA of a stream: u8 compressed │ u32 big-endian length │ bytes. A
+// message is the pieces in which it came, in the common case one; a large one may be copied, to memory that its
+// handler gives back (large-messages.ts). Used by grpc-call.ts.
 
 import { GRPC_MESSAGE_BYTES_MAX } from '../../domain/limits.ts';
 import { internal } from '../../domain/status.ts';
+import { CHUNK_BYTES, type Lease, type LentBytes } from '../../lib/chunk-pool.ts';
 
 /** Before every message, both ways. */
 export const PREFIX_BYTES = 5;
@@ -11,7 +13,18 @@ export interface ReceivedMessage {
   readonly pieces: readonly Buffer[];
   readonly byteLength: number;
   readonly isCompressed: boolean;
+  /** Only of messages in memory of the pool. */
+  readonly lease: Lease | undefined;
 }
+
+/** An object and no function: a closure for each call was seen to keep its message alive until the whole heap was marked. */
+export interface MessageLender {
+  /** Asked once for each large message. Undefined: it stays in the pieces in which it comes. */
+  lend(byteLength: number): LentBytes | undefined;
+}
+
+/** A client that only says that its message is large gets no chunk for it. */
+const LENT_BYTES_MIN = 4 * 1024;
 
 export class MessageTooLarge extends Error {
   constructor(byteLength: number) {
@@ -27,6 +40,10 @@ export class MessageReader {
   #missing = 0;
   #byteLength = 0;
   #isInMessage = false;
+  #lent: LentBytes | undefined;
+  #isLendingDue = false;
+  /** Set where leases are released. */
+  lender: MessageLender | undefined;
 
   constructor(onMessage: (message: ReceivedMessage) => void) {
     this.#onMessage = onMessage;
@@ -39,12 +56,23 @@ export class MessageReader {
       if (!this.#isInMessage) at = this.#readPrefix(data, at);
       else {
         const take = Math.min(this.#missing, data.length - at);
-        this.#pieces.push(data.subarray(at, at + take));
         this.#missing -= take;
+        if (this.#lent !== undefined) this.#lent.write(data, at, at + take);
+        else this.#add(data.subarray(at, at + take));
         at += take;
       }
       if (this.#isInMessage && this.#missing === 0) this.#finish();
     }
+  }
+
+  #add(piece: Buffer): void {
+    this.#pieces.push(piece);
+    if (!this.#isLendingDue || this.#byteLength - this.#missing < LENT_BYTES_MIN) return;
+    this.#isLendingDue = false;
+    this.#lent = this.lender!.lend(this.#byteLength);
+    if (this.#lent === undefined) return;
+    for (const early of this.#pieces) this.#lent.write(early, 0, early.length);
+    this.#pieces = [];
   }
 
   #readPrefix(data: Buffer, start: number): number {
@@ -70,12 +98,15 @@ export class MessageReader {
     this.#byteLength = byteLength;
     this.#missing = byteLength;
     this.#isInMessage = true;
+    this.#isLendingDue = this.lender !== undefined && byteLength > CHUNK_BYTES && flag === 0;
   }
 
   #finish(): void {
-    const pieces = this.#pieces;
+    const lease = this.#lent;
+    const pieces = lease === undefined ? this.#pieces : lease.views();
+    this.#lent = undefined;
     this.#pieces = [];
     this.#isInMessage = false;
-    this.#onMessage({ pieces, byteLength: this.#byteLength, isCompressed: this.#prefix[0] === 1 });
+    this.#onMessage({ pieces, byteLength: this.#byteLength, isCompressed: this.#prefix[0] === 1, lease });
   }
 }

@@ -3,6 +3,7 @@
 import type { InferResponse, ResponseSink } from '../../domain/request.ts';
 import type { RequestTrace } from '../../domain/request-trace.ts';
 import { internal, StatusError, unavailable, unsupported } from '../../domain/status.ts';
+import type { Lease } from '../../lib/chunk-pool.ts';
 import { decodeInferRequest } from '../../wire/v2-proto/decode-infer-request.ts';
 import { encodeInferResponse } from '../../wire/v2-proto/encode-infer-response.ts';
 import { unparsableRequest } from '../../wire/v2-proto/grpc-status.ts';
@@ -19,6 +20,7 @@ export const STOPPING_TEXT = 'GRPC server is shutting down and has stopped accep
 export class ModelInfer implements CallHandler {
   readonly #services: GrpcServices;
   readonly #call: GrpcCall;
+  readonly isReturningMessages = true;
   readonly #startMs = performance.now();
   #isStarted = false;
 
@@ -28,11 +30,11 @@ export class ModelInfer implements CallHandler {
     call.encoding = encodingFor(services.compressionLevel, call.headers.acceptEncoding);
   }
 
-  onMessage(pieces: readonly Buffer[]): void {
+  onMessage(pieces: readonly Buffer[], _byteLength: number, lease: Lease | undefined): void {
     if (this.#isStarted) return;
     this.#isStarted = true;
     try {
-      this.#start(pieces);
+      this.#start(pieces, lease);
     } catch (thrown) {
       this.#call.fail(unparsableRequest(thrown) ?? StatusError.from(thrown));
     }
@@ -42,7 +44,7 @@ export class ModelInfer implements CallHandler {
     if (!this.#isStarted) this.#call.fail(internal('Unable to parse request'));
   }
 
-  #start(pieces: readonly Buffer[]): void {
+  #start(pieces: readonly Buffer[], lease: Lease | undefined): void {
     const services = this.#services;
     const call = this.#call;
     if (services.isStopping()) throw unavailable(STOPPING_TEXT);
@@ -61,7 +63,7 @@ export class ModelInfer implements CallHandler {
         found,
         converted,
         metadata,
-        sink: new UnarySink(call, { found, converted, trace }),
+        sink: new UnarySink(call, { found, converted, trace, lease }),
         cancellation: call.cancellation,
         trace,
         onRefused: (error) => {
@@ -81,16 +83,26 @@ class UnarySink implements ResponseSink {
   readonly #found: FoundModel;
   readonly #converted: ConvertedInferRequest;
   readonly #trace: RequestTrace | undefined;
+  readonly #requestLease: Lease | undefined;
+  #responseLease: Lease | undefined;
+  #isOwner = false;
   readonly #single = new SingleResponse();
 
   constructor(
     call: GrpcCall,
-    parts: { found: FoundModel; converted: ConvertedInferRequest; trace: RequestTrace | undefined },
+    parts: {
+      found: FoundModel;
+      converted: ConvertedInferRequest;
+      trace: RequestTrace | undefined;
+      /** Of the request's message. */
+      lease: Lease | undefined;
+    },
   ) {
     this.#call = call;
     this.#found = parts.found;
     this.#converted = parts.converted;
     this.#trace = parts.trace;
+    this.#requestLease = parts.lease;
   }
 
   send(response: InferResponse): boolean {
@@ -99,6 +111,11 @@ class UnarySink implements ResponseSink {
 
   sendError(error: StatusError): boolean {
     return this.#single.add(error);
+  }
+
+  own(outputs: Lease | undefined): void {
+    this.#isOwner = true;
+    this.#responseLease = outputs;
   }
 
   finish(): void {
@@ -117,7 +134,8 @@ class UnarySink implements ResponseSink {
         headroomBytes: PREFIX_BYTES,
       });
       trace?.mark('GRPC_SEND_START');
-      this.#call.respond(encoded);
+      this.#call.respond(encoded, this.#responseLease);
+      if (this.#isOwner) this.#requestLease?.release();
     } catch (thrown) {
       this.#call.fail(StatusError.from(thrown));
     }

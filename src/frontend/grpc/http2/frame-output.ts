@@ -5,6 +5,7 @@
 //   pieces: [slab view, large payload, slab view, large payload]   open: slab[start, at)
 
 import type { Socket } from 'node:net';
+import type { Lease } from '../../../lib/chunk-pool.ts';
 import { ERROR_CODE, FRAME, FRAME_BYTES_MIN, FRAME_HEAD_BYTES } from './frames.ts';
 
 interface Slab {
@@ -36,6 +37,8 @@ export class FrameOutput {
   #start = 0;
   #pieces: Buffer[] = [];
   #pendingBytes = 0;
+  /** Of what is collected and not yet handed to the socket. */
+  #leases: Lease[] = [];
   /** The socket has refused more until 'drain'. */
   #isBlocked = false;
   #isScheduled = false;
@@ -123,6 +126,11 @@ export class FrameOutput {
     if (!this.#isBlocked) this.#write();
   }
 
+  /** Releases when the system has taken everything that was collected up to now; never, if the connection ends before. */
+  releaseWritten(lease: Lease): void {
+    if (!this.#isEnded) this.#leases.push(lease);
+  }
+
   /** The last bytes: hands everything to the socket and ends it. */
   end(): void {
     if (this.#isEnded) return;
@@ -135,6 +143,7 @@ export class FrameOutput {
   discard(): void {
     this.#isEnded = true;
     this.#pieces = [];
+    this.#leases = [];
     this.#pendingBytes = 0;
     this.#slab = undefined;
   }
@@ -176,15 +185,27 @@ export class FrameOutput {
     const pieces = this.#pieces;
     this.#pieces = [];
     this.#pendingBytes = 0;
-    if (pieces.length === 1) {
-      this.#isBlocked = !socket.write(pieces[0]!);
+    const last = pieces.pop()!;
+    const onTaken = this.#releaseLater();
+    if (pieces.length === 0) {
+      this.#isBlocked = !socket.write(last, onTaken);
       return;
     }
     socket.cork();
-    let isTaken = true;
-    for (const piece of pieces) isTaken = socket.write(piece);
-    this.#isBlocked = !isTaken;
+    for (const piece of pieces) socket.write(piece);
+    this.#isBlocked = !socket.write(last, onTaken);
     socket.uncork();
+  }
+
+  /** For the last piece of a write: a socket calls back in the order of its pieces. */
+  #releaseLater(): ((error?: Error | null) => void) | undefined {
+    const leases = this.#leases;
+    if (leases.length === 0) return undefined;
+    this.#leases = [];
+    return (error) => {
+      if (error) return;
+      for (const lease of leases) lease.release();
+    };
   }
 
   #giveSlabBack(): void {

@@ -4,6 +4,7 @@
 //   open ──our trailers sent──▶ closed (with RST_STREAM(NO_ERROR) if the client has not ended)
 //     └──client's reset, connection lost: onAbort──▶ closed
 
+import type { Lease } from '../../../lib/chunk-pool.ts';
 import { ERROR_CODE } from './frames.ts';
 import type { Http2Stream, StreamConsumer } from './http2-types.ts';
 import { SendQueue } from './send-queue.ts';
@@ -33,6 +34,8 @@ export class ServerStream implements Http2Stream, SendingStream {
   /** Consumed, and the client has not been told. */
   #creditBytes = 0;
   #trailers: Buffer | undefined;
+  /** Of what is sent by sendAll. */
+  #lease: Lease | undefined;
   #isRemoteEnded: boolean;
   /** Trailers are sent or queued. */
   #isEnding = false;
@@ -82,7 +85,9 @@ export class ServerStream implements Http2Stream, SendingStream {
     if (this.queuedBytes > 0) this.#isDrainDue = true;
   }
 
-  sendAll(headBlock: Buffer, parts: readonly Buffer[], trailerBlock: Buffer): void {
+  sendAll(headBlock: Buffer, parts: readonly Buffer[], trailerBlock: Buffer, lease?: Lease): void {
+    if (!this.isOpen) return;
+    this.#lease = lease;
     this.sendHeaderBlock(headBlock, false);
     this.sendData(parts);
     this.sendTrailers(trailerBlock);
@@ -189,6 +194,7 @@ export class ServerStream implements Http2Stream, SendingStream {
     scheduler.sendHeaders(this.id, this.#trailers!, true);
     // RFC 9113, 8.1: the answer is complete, the rest of the request is not wanted
     if (!this.#isRemoteEnded) scheduler.output.rstStream(this.id, ERROR_CODE.none);
+    if (this.#lease !== undefined) scheduler.output.releaseWritten(this.#lease);
     this.#close(true);
   }
 
@@ -196,6 +202,7 @@ export class ServerStream implements Http2Stream, SendingStream {
     this.#isClosed = true;
     this.queue = undefined;
     this.#trailers = undefined;
+    this.#lease = undefined;
     this.#consumer = undefined;
     this.#owner.scheduler.remove(this);
     if (this.#heldBytes > 0) this.#owner.giveCredit(this.#heldBytes);

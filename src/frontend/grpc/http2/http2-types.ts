@@ -1,6 +1,8 @@
 // What the gRPC layer sees of the transport: a stream to answer on, the consumer it gives for what arrives, and the
 // options of a connection. Implemented by http2-stream.ts and http2-connection.ts.
 
+import type { Lease } from '../../../lib/chunk-pool.ts';
+
 /** Names are lower case; pseudo headers are included. */
 export type HeaderPair = readonly [name: string, value: string];
 
@@ -35,8 +37,11 @@ export interface Http2Stream {
   sendHeaderBlock(block: Buffer, isEnd: boolean): void;
   /** The parts must not change afterwards: large ones are sent without a copy. */
   sendData(parts: readonly Buffer[]): void;
-  /** A whole unary answer; a small one becomes one piece of one write. */
-  sendAll(headBlock: Buffer, parts: readonly Buffer[], trailerBlock: Buffer): void;
+  /**
+   * A whole unary answer; a small one becomes one piece of one write. The lease is that of the parts' memory: it is released
+   * when the system has taken all of them, and not at all when the stream or the connection ends before.
+   */
+  sendAll(headBlock: Buffer, parts: readonly Buffer[], trailerBlock: Buffer, lease?: Lease): void;
   /** After everything queued; ends our side. */
   sendTrailers(block: Buffer): void;
   /** Drops what is queued. The consumer is not called any more, onAbort included. */
