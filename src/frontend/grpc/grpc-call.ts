@@ -224,6 +224,7 @@ export class GrpcCall implements StreamConsumer, MessageLender {
   #markEnded(): void {
     this.#isEnded = true;
     largeMessages.end(this.#largeBytes);
+    this.#largeBytes = 0;
     if (this.#deadline !== undefined) clearTimeout(this.#deadline);
   }
 
