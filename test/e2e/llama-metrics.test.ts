@@ -9,6 +9,7 @@ import { type RunningServer, startServer } from '../support/server.ts';
 const COUNTERS = [
   ...['nv_llm_prompt_tokens_total', 'nv_llm_generation_tokens_total', 'nv_llm_prefix_queries_total'],
   ...['nv_llm_prefix_hits_total', 'nv_llm_preemptions_total', 'nv_llm_draft_tokens_total'],
+  'nv_llm_context_shifts_total',
   ...['nv_llm_draft_accepted_tokens_total', 'nv_llm_requests_finished_total'],
   ...['vllm:prompt_tokens_total', 'vllm:generation_tokens_total', 'vllm:prefix_cache_queries_total'],
   ...['vllm:prefix_cache_hits_total', 'vllm:num_preemptions_total', 'vllm:request_success_total'],
