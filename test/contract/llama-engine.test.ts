@@ -140,7 +140,15 @@ describe('the engine', { skip }, () => {
     const engine = new Engine({
       context,
       limits: {
-        ...{ cellCount, sequenceCount: 32, stepTokensMax: 64, prefillChunkMax: 32, runningMax, waitingMax },
+        ...{
+          cellCount,
+          sequenceCount: 32,
+          stepTokensMax: 64,
+          prefillChunkMax: 32,
+          apartRowsMin: 64,
+          runningMax,
+          waitingMax,
+        },
         ...{
           contextLength,
           isContextShift,

@@ -75,7 +75,14 @@ describe('an engine with sampler threads', { skip }, () => {
     const engine = new Engine({
       context,
       limits: {
-        ...{ cellCount: CELLS, sequenceCount: 16, stepTokensMax: 64, prefillChunkMax: 32, runningMax: 16 },
+        ...{
+          cellCount: CELLS,
+          sequenceCount: 16,
+          stepTokensMax: 64,
+          prefillChunkMax: 32,
+          apartRowsMin: 64,
+          runningMax: 16,
+        },
         ...{ waitingMax: 100, contextLength: CELLS, isContextShift: false },
         ...{ isPrefixReuse: false, keptCellsMax: 0, keptCellsMin: 0 },
       },

@@ -36,6 +36,7 @@ export function randomLimits(prng: Prng): SchedulerLimits {
     sequenceCount: prng.integer(2, 40),
     stepTokensMax: prng.integer(3, 64),
     prefillChunkMax: prng.integer(1, 32),
+    apartRowsMin: prng.boolean() ? Number.POSITIVE_INFINITY : prng.integer(1, 32),
     runningMax: prng.integer(1, 24),
     waitingMax: prng.integer(5, 60),
     contextLength: prng.integer(30, Math.floor(cellCount * 1.2)),

@@ -10,7 +10,8 @@ import {
   type StepPlan,
   type StepResult,
 } from '../../src/backends/llama/scheduler/step-plan.ts';
-import { ADAPTER_TURN_STEPS, StepScheduler } from '../../src/backends/llama/scheduler/step-scheduler.ts';
+import { StepScheduler } from '../../src/backends/llama/scheduler/step-scheduler.ts';
+import { ADAPTER_TURN_STEPS } from '../../src/backends/llama/scheduler/turns.ts';
 import { createPrng, type Prng } from '../../src/lib/prng.ts';
 import { KvCacheModel } from './llm-kv-cache.ts';
 import { nextToken, RequestSource, randomLimits, type SimulatedRequest } from './llm-random-requests.ts';
@@ -26,6 +27,8 @@ export interface LlmSimulationResult {
   resumed: number;
   /** Steps in which a request held back. */
   held: number;
+  /** Steps that prompts had to themselves while others decoded. */
+  apart: number;
   stats: SchedulerStats;
 }
 
@@ -53,9 +56,12 @@ class LlmSchedulerSimulation {
     refused: 0,
     resumed: 0,
     held: 0,
+    apart: 0,
   };
   /** Running requests that have had an output since they began. */
   readonly #decoding = new Set<number>();
+  /** Adapters whose last step was of prompts alone. */
+  readonly #aloneLast = new Set<number>();
   #seniorId = -1;
   #seniorSince = 0;
 
@@ -230,16 +236,36 @@ class LlmSchedulerSimulation {
     }
   }
 
-  /** A request that decodes has a row in each step of its adapter, and each adapter has its turn. */
+  /** A request that decodes has a row in each step of its adapter but those of prompts alone, and each adapter has its turn. */
   #checkProgress({ adapter, rows }: StepPlan): void {
+    const isAlone = this.#checkApart(adapter, rows);
     const served = new Set(rows.map(({ requestId }) => requestId));
     for (const id of this.#decoding) {
       const request = this.#open.get(id)!;
-      if (request.adapter === adapter) assert.ok(served.has(id), `request ${id} decodes and has no row`);
+      if (request.adapter === adapter && !isAlone) {
+        assert.ok(served.has(id), `request ${id} decodes and has no row`);
+      }
       const waited = this.#result.steps - request.lastProgressStep;
-      const waitedMax = (this.#source.adapterCount - 1) * ADAPTER_TURN_STEPS;
+      const waitedMax = (this.#source.adapterCount - 1) * ADAPTER_TURN_STEPS + 1;
       assert.ok(waited <= waitedMax, `request ${id} decodes and waited ${waited} steps`);
     }
+  }
+
+  /** Whether prompts have the step to themselves while others decode: only where they are many, and never twice in a row. */
+  #checkApart(adapter: number, rows: readonly PlanRow[]): boolean {
+    const prompts = rows.filter((row) => this.#remaining(row) > 1);
+    const promptRows = prompts.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    const isMany = promptRows >= this.#limits.apartRowsMin;
+    const isMixed = prompts.length > 0 && prompts.length < rows.length;
+    assert.ok(!(isMany && isMixed), `${promptRows} rows of prompts beside decodes`);
+    const isAnyDecoding = [...this.#decoding].some((id) => this.#open.get(id)!.adapter === adapter);
+    const isAlone = isMany && isAnyDecoding;
+    assert.ok(!(isAlone && this.#aloneLast.has(adapter)), 'prompts have two steps to themselves');
+    if (isAlone) {
+      this.#aloneLast.add(adapter);
+      this.#result.apart++;
+    } else this.#aloneLast.delete(adapter);
+    return isAlone;
   }
 
   #checkCache(plan: StepPlan): void {

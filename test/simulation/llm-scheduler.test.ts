@@ -27,6 +27,7 @@ test('the invariants of the LLM scheduler hold for thousands of requests', async
     refused: total(({ refused }) => refused),
     resumed: total(({ resumed }) => resumed),
     held: total(({ held }) => held),
+    apart: total(({ apart }) => apart),
     reused: total(({ stats }) => stats.promptTokensReused),
     evicted: total(({ stats }) => stats.cellsEvicted),
     shifted: total(({ stats }) => stats.contextShifts),

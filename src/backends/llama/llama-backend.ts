@@ -13,6 +13,7 @@ import { Drafter } from './engine/drafter.ts';
 import { findVocabularyDifference } from './engine/drafter-vocabulary.ts';
 import { EmbeddingEngine } from './engine/embedding-engine.ts';
 import { SamplerPool } from './engine/sampler-pool.ts';
+import type { SideContextOptions } from './engine/side-context.ts';
 import { checkKvMemory } from './kv-memory.ts';
 import { LlamaContext } from './library/context.ts';
 import { type LlamaLibrary, loadLibrary } from './library/libllama.ts';
@@ -57,7 +58,10 @@ async function start({ context, settings, library, config, calls }: StartParts):
     throw invalidArgument(`${settings.modelFile} is a diffusion model, which is not supported`);
   const limits = planLimits(model, settings, library);
   if (limits.isGenerating && !isOnGpu(settings, library))
-    checkKvMemory((key) => model.metadata(key), { ...settings, ...limits });
+    checkKvMemory((key) => model.metadata(key), {
+      ...settings,
+      cellCount: limits.cellCount + limits.promptCells,
+    });
   context.log('info', describe(model, limits, library));
   const generating = limits.isGenerating
     ? LlamaContext.create(model, contextOptions(settings, limits))
@@ -69,6 +73,7 @@ async function start({ context, settings, library, config, calls }: StartParts):
     settings,
     version: context.version,
     context: generating,
+    side: generating === undefined ? undefined : makeSide(generating, settings, limits),
     pool: generating === undefined ? undefined : await startPool(model, settings, limits, context),
     embedding: limits.isEmbedding ? makeEmbedding(model, settings, limits) : undefined,
     drafter:
@@ -133,6 +138,26 @@ function contextOptions(settings: LlamaSettings, limits: ModelLimits) {
     outputsPerSequenceMax: 1 + settings.draftTokens,
     deviceSampledCount: limits.isDeviceSampling ? limits.sequenceCount : 0,
   };
+}
+
+/** So many prompts are computed side by side at most. */
+const SIDE_SEQUENCES = 16;
+
+function makeSide(
+  main: LlamaContext,
+  settings: LlamaSettings,
+  limits: ModelLimits,
+): SideContextOptions | undefined {
+  if (limits.promptCells === 0) return undefined;
+  const context = LlamaContext.create(main.model, {
+    ...contextOptions(settings, limits),
+    threadsOf: main,
+    cellCount: limits.promptCells,
+    sequenceCount: SIDE_SEQUENCES,
+    outputsMax: SIDE_SEQUENCES,
+    outputsPerSequenceMax: 1,
+  });
+  return { context, sequenceCount: SIDE_SEQUENCES, rowsMin: limits.apartRows };
 }
 
 async function startPool(

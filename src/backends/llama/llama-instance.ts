@@ -15,6 +15,7 @@ import type { Drafter } from './engine/drafter.ts';
 import type { EmbeddingEngine } from './engine/embedding-engine.ts';
 import { Engine, type StepReport } from './engine/engine.ts';
 import type { SamplerPool } from './engine/sampler-pool.ts';
+import type { SideContextOptions } from './engine/side-context.ts';
 import { EngineMetrics } from './engine-metrics.ts';
 import type { LlamaContext } from './library/context.ts';
 import type { LlamaModel } from './library/model.ts';
@@ -37,6 +38,7 @@ export interface InstanceParts {
   readonly settings: LlamaSettings;
   /** Undefined for models that do not generate. */
   readonly context: LlamaContext | undefined;
+  readonly side: SideContextOptions | undefined;
   readonly embedding: EmbeddingEngine | undefined;
   readonly pool: SamplerPool | undefined;
   readonly drafter: Drafter | undefined;
@@ -115,20 +117,23 @@ export class LlamaInstance implements BackendInstance {
     await this.#parts.pool?.close();
     await this.#parts.embedding?.close();
     this.#parts.drafter?.free();
+    this.#parts.side?.context.free();
     this.#parts.context?.free();
     this.#metrics.close();
     this.#parts.model.free();
   }
 
   #startEngine(context: LlamaContext): Engine {
-    const { limits, settings, drafter, adapters, pool } = this.#parts;
+    const { limits, settings, side, drafter, adapters, pool } = this.#parts;
     return new Engine({
       context,
+      side,
       limits: {
         cellCount: Math.min(limits.cellCount, context.cellCount),
         sequenceCount: limits.sequenceCount,
         stepTokensMax: limits.stepTokens,
         prefillChunkMax: limits.prefillChunk,
+        apartRowsMin: limits.apartRows,
         runningMax: limits.runningMax,
         waitingMax: settings.maxWaiting,
         contextLength: limits.contextLength,

@@ -19,6 +19,7 @@ export interface LlamaSettings {
   readonly stepTokens: number;
   /** Undefined: by where the model is. */
   readonly prefillChunk: number | undefined;
+  readonly promptCells: number | undefined;
   readonly threads: number;
   readonly batchThreads: number;
   readonly isPrefixCache: boolean;
@@ -63,6 +64,7 @@ const NAMES = [
   'max_waiting',
   'step_tokens',
   'prefill_chunk',
+  'prompt_cells',
   'threads',
   'threads_batch',
   'prefix_cache',
@@ -112,6 +114,7 @@ export function readSettings(context: LoadContext): LlamaSettings {
     maxWaiting: read.integer('max_waiting', 1, 1 << 20) ?? 1024,
     stepTokens: read.integer('step_tokens', 1, 65536) ?? 512,
     prefillChunk: read.integer('prefill_chunk', 1, 65536),
+    promptCells: read.integer('prompt_cells', 0, 1 << 26),
     threads,
     batchThreads: read.integer('threads_batch', 1, 512) ?? threads,
     isPrefixCache: read.boolean('prefix_cache') ?? true,

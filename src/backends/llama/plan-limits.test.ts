@@ -14,7 +14,14 @@ const SETTINGS: LlamaSettings = {
     maxRunning: 64,
     maxWaiting: 10,
   },
-  ...{ stepTokens: 512, prefillChunk: 256, threads: 1, batchThreads: 1, isPrefixCache: true },
+  ...{
+    stepTokens: 512,
+    prefillChunk: 256,
+    promptCells: undefined,
+    threads: 1,
+    batchThreads: 1,
+    isPrefixCache: true,
+  },
   ...{
     prefixCacheCells: undefined,
     isDeviceSampling: undefined,

@@ -17,6 +17,9 @@ export interface ModelLimits {
   readonly runningMax: number;
   readonly stepTokens: number;
   readonly prefillChunk: number;
+  readonly apartRows: number;
+  /** Of the cache in which long prompts are computed apart from the others; 0: there is none. */
+  readonly promptCells: number;
   readonly isPrefixCache: boolean;
   readonly keptCellsMax: number;
   readonly keptCellsMin: number;
@@ -38,6 +41,13 @@ const RUNNING_MAX_ON_GPU = 64;
 /** Rows of a prompt that running texts have to wait for: some tenths of a second of a small model on a CPU. */
 const PREFILL_CHUNK = 128;
 const PREFILL_CHUNK_ON_GPU = 512;
+/**
+ * A CPU's attention takes so many rows and more in tiles, and computes for all rows of a tile what one of them needs: a few
+ * decodes beside a prompt cost more than a step of their own (docs/adr/0010).
+ */
+const APART_ROWS = 64;
+/** What is longer goes on in the cache of all. */
+const PROMPT_CELLS_MAX = 2048;
 /**
  * Every row of a decode looks at every cell, if only to see that it is not its own: on a CPU in the arithmetic, beside a GPU in
  * the mask that is made for it. None at all while prompts do not begin alike (docs/adr/0010).
@@ -98,6 +108,8 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
       settings.prefillChunk ?? (isGpu ? PREFILL_CHUNK_ON_GPU : PREFILL_CHUNK),
       settings.stepTokens,
     ),
+    promptCells: planPromptCells(settings, { isGpu, isRecurrent, contextLength }),
+    apartRows: isGpu ? Number.POSITIVE_INFINITY : APART_ROWS,
     isPrefixCache,
     keptCellsMax: settings.prefixCacheCells ?? (isGpu ? cellCount : KEPT_CELLS_DEFAULT),
     keptCellsMin: settings.prefixCacheCells ?? KEPT_CELLS_WITHOUT_REUSE,
@@ -110,6 +122,17 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
     isDeviceSampling,
     hasDevice: isGpu,
   };
+}
+
+function planPromptCells(
+  { promptCells }: LlamaSettings,
+  { isGpu, isRecurrent, contextLength }: { isGpu: boolean; isRecurrent: boolean; contextLength: number },
+): number {
+  if (!isGpu && !isRecurrent) return promptCells ?? Math.min(PROMPT_CELLS_MAX, contextLength);
+  if (promptCells === undefined || promptCells === 0) return 0;
+  throw invalidArgument(
+    `parameter 'prompt_cells' must be 0: ${isGpu ? 'it is for models on a CPU' : 'a recurrent model has no cells'}`,
+  );
 }
 
 /** As told, else as the file says. A model that was not made for it has none; the mean of its tokens serves best. */

@@ -11,6 +11,7 @@ import type { Choice } from './choice.ts';
 import type { Drafter, DraftRequest } from './drafter.ts';
 import { Linger } from './linger.ts';
 import type { SamplerPool } from './sampler-pool.ts';
+import type { SideContextOptions } from './side-context.ts';
 import { StepBatch } from './step-batch.ts';
 
 export interface Generation {
@@ -41,6 +42,8 @@ export interface StepReport {
 
 export interface EngineOptions {
   readonly context: LlamaContext;
+  /** Where long prompts are computed; undefined: with the others. */
+  readonly side?: SideContextOptions | undefined;
   readonly limits: SchedulerLimits;
   readonly adapters: readonly bigint[];
   /** Greedy tokens are chosen on the device. */
@@ -170,7 +173,7 @@ export class Engine {
     this.#batch.fill(plan);
     // While a device computes there is time to tell the news; a CPU has all its cores in the decode.
     if (!this.#options.context.hasDevice) this.#tellNews();
-    const decoding = this.#options.context.decode(this.#batch.isRepeated);
+    const decoding = this.#batch.decode();
     this.#tellNews();
     const code = await decoding;
     if (code !== 0)
@@ -205,6 +208,7 @@ export class Engine {
   }
 
   async #propose(): Promise<ReadonlyMap<number, readonly number[]> | undefined> {
+    if (this.#scheduler.isPromptsTurn) return undefined;
     const { drafter, draftTokens, draftSequencesMax } = this.#options;
     const decoding = [...this.#running.values()].filter(({ isDecoding }) => isDecoding);
     if (decoding.length === 0 || decoding.length > draftSequencesMax) return undefined;
@@ -320,8 +324,9 @@ function isOver({ choices }: Generation): boolean {
   return choices.every((choice) => choice.finishReason !== undefined);
 }
 
-function newBatch({ context, limits, isDeviceSampling, adapters, pool }: EngineOptions): StepBatch {
-  return new StepBatch(context, { sequenceCount: limits.sequenceCount, isDeviceSampling, adapters, pool });
+function newBatch({ context, side, limits, isDeviceSampling, adapters, pool }: EngineOptions): StepBatch {
+  const { sequenceCount } = limits;
+  return new StepBatch(context, { sequenceCount, isDeviceSampling, adapters, pool, side });
 }
 
 function refused(refusal: SchedulerRefusal): StatusError {

@@ -1,5 +1,5 @@
 // The batch of one step: rows of the plan into libllama's batch, memory ops before it, tokens out of it. Knows libllama's
-// ids of the sequences and where each token is chosen; the engine knows whose they are.
+// ids of the sequences, in which context their cells are and where each token is chosen; the engine knows whose they are.
 
 import type { StatusError } from '../../../domain/status.ts';
 import type { LlamaContext } from '../library/context.ts';
@@ -14,6 +14,7 @@ import type { Choice } from './choice.ts';
 import { RowLayout } from './row-layout.ts';
 import type { SamplerPool } from './sampler-pool.ts';
 import { SequenceMap } from './sequence-map.ts';
+import { SideContext, type SideContextOptions } from './side-context.ts';
 
 /** Of the first token of a plan's row that asked for an output. */
 interface FirstOutput {
@@ -25,7 +26,10 @@ interface FirstOutput {
 const PLACE_HOLDER_TOKEN = 0;
 
 export class StepBatch {
-  readonly #context: LlamaContext;
+  readonly #main: LlamaContext;
+  readonly #side: SideContext | undefined;
+  /** Of the two, the one that computes the step. */
+  #context: LlamaContext;
   readonly #adapters: readonly bigint[];
   readonly #sequences: SequenceMap;
   readonly #pool: SamplerPool | undefined;
@@ -42,9 +46,12 @@ export class StepBatch {
       readonly isDeviceSampling: boolean;
       readonly adapters: readonly bigint[];
       readonly pool: SamplerPool | undefined;
+      readonly side: SideContextOptions | undefined;
     },
   ) {
+    this.#main = context;
     this.#context = context;
+    this.#side = options.side === undefined ? undefined : new SideContext(options.side, context);
     this.#keepsRows = context.hasDevice && !context.model.isRecurrent;
     this.#adapters = options.adapters;
     this.#pool = options.pool;
@@ -55,22 +62,23 @@ export class StepBatch {
   applyMemory(plan: StepPlan, choiceOf: (id: number) => Choice | undefined): void {
     const { memory, adapter, admitted } = plan;
     const apply = (op: MemoryOp) => {
-      if (op.kind === 'remove') this.#context.removeCells(op.sequence, op.begin, op.end);
-      else this.#context.shareCells(op.from, op.to, op.begin, op.end);
+      if (this.#side?.apply(op)) return;
+      if (op.kind === 'remove') this.#main.removeCells(op.sequence, op.begin, op.end);
+      else this.#main.shareCells(op.from, op.to, op.begin, op.end);
     };
     for (const { id, sequence } of admitted) {
       this.#sequences.begin(sequence, choiceOf(id)?.isDeviceChosen ?? false, apply);
     }
     for (const op of memory) apply(this.#sequences.translate(op));
-    this.#context.useAdapter(adapter === 0 ? undefined : this.#adapters[adapter - 1]);
-  }
-
-  /** Only a device knows such steps. */
-  get isRepeated(): boolean {
-    return this.#layout.isRepeated;
+    for (const context of [this.#main, this.#side?.context]) {
+      context?.useAdapter(adapter === 0 ? undefined : this.#adapters[adapter - 1]);
+    }
   }
 
   fill({ rows }: StepPlan): void {
+    const isAside = this.#side?.takes(rows) ?? false;
+    if (!isAside) for (const { sequence } of rows) this.#side?.moveOut(sequence);
+    this.#context = isAside ? this.#side!.context : this.#main;
     this.#context.beginBatch();
     const isPlain = rows.every(({ tokens, outputs }) => tokens.length === 1 && outputs === 'last');
     if (this.#keepsRows && isPlain) {
@@ -94,13 +102,19 @@ export class StepBatch {
     this.#outputs = outputs;
   }
 
+  /** Only a device knows repeated steps. */
+  decode(): Promise<number> {
+    return this.#context.decode(this.#layout.isRepeated);
+  }
+
   #add({ sequence, tokens, firstPosition, outputs }: PlanRow): FirstOutput {
     const context = this.#context;
     const first = outputs === 'all' ? 0 : outputs === 'last' ? tokens.length - 1 : tokens.length;
     const batchRow = context.rowCount + first;
     let output = -1;
+    const id = context === this.#main ? this.#sequences.of(sequence) : this.#side!.of(sequence);
     for (let i = 0; i < tokens.length; i++) {
-      const index = context.addRow(tokens[i]!, firstPosition + i, this.#sequences.of(sequence), i >= first);
+      const index = context.addRow(tokens[i]!, firstPosition + i, id, i >= first);
       if (i === first) output = index;
     }
     return { output, batchRow };

@@ -4,7 +4,7 @@
 import { StatusError } from '../../../domain/status.ts';
 import type { MaybePointer } from './functions.ts';
 import type { LlamaModel } from './model.ts';
-import { float32Array, int8Array, int32Array, pointerArray, viewFloats } from './native-arrays.ts';
+import { bytes, float32Array, int8Array, int32Array, pointerArray, viewFloats } from './native-arrays.ts';
 import type { ContextParams, NativeBatch } from './structs.ts';
 
 export const POOLING = { unspecified: -1, none: 0, mean: 1, cls: 2, last: 3, rank: 4 } as const;
@@ -32,6 +32,8 @@ export interface ContextOptions {
   readonly stepTokensMax: number;
   readonly threadCount: number;
   readonly batchThreadCount: number;
+  /** Computes with the threads of this context; the two never compute at the same time. */
+  readonly threadsOf?: LlamaContext;
   readonly cacheTypeK: CacheType;
   readonly cacheTypeV: CacheType;
   readonly flashAttention: keyof typeof FLASH_ATTENTION;
@@ -39,6 +41,8 @@ export interface ContextOptions {
   readonly isEmbedding: boolean;
   /** Some of the model is not on the CPU. */
   readonly hasDevice: boolean;
+  /** Rows of one step whose logits may be asked for; all of them, unless it says less. */
+  readonly outputsMax?: number;
   /** Of one sequence in a step: one, and one for each token that may be proposed. */
   readonly outputsPerSequenceMax: number;
   /** Sequences below this id choose their greedy token on the device; 0 where the logits are in reach anyway. */
@@ -59,6 +63,7 @@ export class LlamaContext {
   readonly #outputs;
   readonly #batch: NativeBatch;
   readonly #samplers: readonly bigint[];
+  readonly #threads: MaybePointer;
   #rowCount = 0;
   #outputCount = 0;
   #logits: Float32Array = new Float32Array(0);
@@ -68,14 +73,18 @@ export class LlamaContext {
   private constructor(
     model: LlamaModel,
     pointer: bigint,
-    options: ContextOptions,
-    samplers: readonly bigint[],
+    {
+      options,
+      threads,
+      samplers,
+    }: { options: ContextOptions; threads: MaybePointer; samplers: readonly bigint[] },
   ) {
     const { functions } = model.library;
     const rows = options.stepTokensMax;
     this.model = model;
     this.pointer = pointer;
     this.#samplers = samplers;
+    this.#threads = threads;
     this.hasDevice = options.hasDevice;
     this.cellCount = functions.llama_n_ctx(pointer);
     this.#memory = functions.llama_get_memory(pointer);
@@ -109,7 +118,7 @@ export class LlamaContext {
       n_seq_max: options.sequenceCount,
       n_outputs_max_per_seq: options.outputsPerSequenceMax,
       // The library plans one output per sequence, however small a batch is, and aborts where it may have fewer.
-      n_outputs_max: Math.max(options.stepTokensMax, options.sequenceCount),
+      n_outputs_max: Math.max(options.outputsMax ?? options.stepTokensMax, options.sequenceCount),
       n_threads: options.threadCount,
       n_threads_batch: options.batchThreadCount,
       pooling_type: POOLING[options.pooling],
@@ -132,8 +141,10 @@ export class LlamaContext {
           'lower kv_cells, or quantize the cache with cache_type_k and cache_type_v',
       );
     }
-    attachThreads(model, pointer, options);
-    return new LlamaContext(model, pointer, options, samplers.pointers);
+    const threads =
+      options.threadsOf === undefined ? createThreads(model, options) : options.threadsOf.#threads;
+    if (threads !== null) library.functions.llama_attach_threadpool(pointer, threads, null);
+    return new LlamaContext(model, pointer, { options, threads, samplers: samplers.pointers });
   }
 
   get rowCount(): number {
@@ -251,6 +262,23 @@ export class LlamaContext {
     this.model.library.functions.llama_memory_seq_cp(this.#memory, source, target, from, to);
   }
 
+  /** Copies the cells of a sequence into another context of the same model, where the sequence had none, and frees them here. */
+  moveCells(source: number, { target, sequence }: { target: LlamaContext; sequence: number }): void {
+    const { functions } = this.model.library;
+    const state = bytes(functions.llama_state_seq_get_size(this.pointer, source));
+    const length = functions.llama_state_seq_get_data(
+      this.pointer,
+      state.address,
+      state.values.length,
+      source,
+    );
+    if (functions.llama_state_seq_set_data(target.pointer, state.address, length, sequence) === 0) {
+      const reasons = this.model.library.takeMessages().join('; ');
+      throw new StatusError('INTERNAL', `libllama could not move the cells of a prompt: ${reasons}`);
+    }
+    this.removeCells(source, 0, -1);
+  }
+
   /** Models without a cache have nothing to clear. */
   clearCells(): void {
     if (this.#memory === null) return;
@@ -282,7 +310,7 @@ function greedySamplers(model: LlamaModel, count: number) {
   return { pointers, configs };
 }
 
-function attachThreads(model: LlamaModel, context: bigint, options: ContextOptions): void {
-  const threads = model.library.createThreadpool(Math.max(options.threadCount, options.batchThreadCount));
-  if (threads !== null) model.library.functions.llama_attach_threadpool(context, threads, null);
+/** Threads of a pool wait in a loop for more to do: two pools that take turns would be in each other's way. */
+function createThreads({ library }: LlamaModel, options: ContextOptions): MaybePointer {
+  return library.createThreadpool(Math.max(options.threadCount, options.batchThreadCount));
 }

@@ -90,6 +90,10 @@ export const LLAMA_FUNCTIONS = {
   llama_memory_seq_pos_max: row('int32_t', 'void *', 'int32_t'),
   llama_memory_seq_cp: row('void', 'void *', 'int32_t', 'int32_t', 'int32_t', 'int32_t'),
 
+  llama_state_seq_get_size: row('size_t', 'void *', 'int32_t'),
+  llama_state_seq_get_data: row('size_t', 'void *', 'void *', 'size_t', 'int32_t'),
+  llama_state_seq_set_data: row('size_t', 'void *', 'void *', 'size_t', 'int32_t'),
+
   llama_decode: row('int32_t', 'void *', 'Batch'),
   llama_synchronize: row('void', 'void *'),
   llama_get_logits: row('void *', 'void *'),

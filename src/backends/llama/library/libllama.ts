@@ -43,7 +43,7 @@ export interface LlamaLibrary {
   readonly functions: LlamaFunctions;
   readonly devices: readonly LlamaDevice[];
   readonly asideTokenizer: AsideTokenizer;
-  /** Made once; undefined where the CPU backend does not export pools. */
+  /** Null where the CPU backend does not export pools. */
   createThreadpool(threadCount: number): MaybePointer;
   /** What the library has printed since the last call, errors and warnings; then nothing is left. */
   takeMessages(): string[];

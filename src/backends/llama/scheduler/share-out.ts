@@ -1,6 +1,6 @@
 // How the rows of one step are shared out among the requests of an adapter: pure. Every decode has its row first, so a long
 // prompt stalls nobody; then proposals, but never all of what a waiting prompt could use; then prompts, the senior
-// first. Used by StepScheduler.
+// first. Where many rows of prompts cost more beside decodes than alone, the two take turns. Used by StepScheduler.
 
 export interface StepMember {
   /** Known tokens without a cell; 1 for a decode. */
@@ -15,10 +15,20 @@ export interface StepRoom {
   readonly prefillChunkMax: number;
   /** Whether any request decodes, in this step or in that of another adapter. */
   readonly isAnyDecoding: boolean;
+  /** So many rows of prompts are not computed together with decodes. */
+  readonly apartRowsMin: number;
+  /** Of the two that go apart, the prompts are next. */
+  readonly isPromptsTurn: boolean;
 }
 
-/** Rows for each member, in the order given, which is seniority; 0 is none this time. */
-export function shareOut(members: readonly StepMember[], room: StepRoom): number[] {
+export interface StepShares {
+  /** Rows for each member, in the order given, which is seniority; 0 is none this time. */
+  readonly counts: readonly number[];
+  /** There were rows for prompts, but the decodes have the step to themselves. */
+  readonly hasPutOff: boolean;
+}
+
+export function shareOut(members: readonly StepMember[], room: StepRoom): StepShares {
   const counts: number[] = members.map(({ remaining }) => (remaining === 1 ? 1 : 0));
   const decodeCount = counts.reduce((sum, count) => sum + count, 0);
   let left = room.rows - decodeCount;
@@ -34,13 +44,19 @@ export function shareOut(members: readonly StepMember[], room: StepRoom): number
     left -= count;
   }
 
+  const isPrompt = ({ remaining }: StepMember) => remaining > 1;
+  let promptRows = 0;
   const chunkMax = room.isAnyDecoding ? room.prefillChunkMax : room.rows;
   for (let i = 0; i < members.length && left > 0; i++) {
-    const { remaining } = members[i]!;
-    if (remaining === 1) continue;
-    const count = Math.min(remaining, chunkMax, left);
+    if (!isPrompt(members[i]!)) continue;
+    const count = Math.min(members[i]!.remaining, chunkMax, left);
     counts[i] = count;
     left -= count;
+    promptRows += count;
   }
-  return counts;
+  if (decodeCount === 0 || promptRows < room.apartRowsMin) return { counts, hasPutOff: false };
+  return {
+    counts: counts.map((count, i) => (isPrompt(members[i]!) === room.isPromptsTurn ? count : 0)),
+    hasPutOff: !room.isPromptsTurn,
+  };
 }

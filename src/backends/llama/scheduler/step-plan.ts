@@ -10,6 +10,8 @@ export interface SchedulerLimits {
   readonly stepTokensMax: number;
   /** Rows of one prompt in a step while others decode. */
   readonly prefillChunkMax: number;
+  /** So many rows of prompts are not computed together with decodes; the two take turns. */
+  readonly apartRowsMin: number;
   readonly runningMax: number;
   readonly waitingMax: number;
   /** Proposals never go beyond it; the caller checks prompts, and ends requests that have reached it unless texts are shifted. */

@@ -11,7 +11,7 @@ import {
 import { StepScheduler } from './step-scheduler.ts';
 
 const LIMITS: SchedulerLimits = {
-  ...{ cellCount: 1_000, sequenceCount: 8, stepTokensMax: 64, prefillChunkMax: 16 },
+  ...{ cellCount: 1_000, sequenceCount: 8, stepTokensMax: 64, prefillChunkMax: 16, apartRowsMin: 1_000 },
   ...{ runningMax: 8, waitingMax: 16, contextLength: 500, isContextShift: false, isPrefixReuse: true },
   ...{ keptCellsMax: 1_000, keptCellsMin: 1_000 },
 };

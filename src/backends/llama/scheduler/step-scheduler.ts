@@ -18,10 +18,9 @@ import {
   type StepPlan,
   type StepResult,
 } from './step-plan.ts';
+import { Turns } from './turns.ts';
 
 const NO_PROPOSALS: ReadonlyMap<number, readonly number[]> = new Map();
-/** libllama plans its memory anew for another adapter, so each has the steps to itself for a while. */
-export const ADAPTER_TURN_STEPS = 4;
 const NO_TOKENS: readonly number[] = [];
 
 /** What happens to requests while a plan is made. */
@@ -40,14 +39,11 @@ export class StepScheduler {
   readonly #waiting: RequestState[] = [];
   readonly #running: RequestState[] = [];
   readonly #cancelled = new Set<RequestState>();
-  /** adapter → the step that served it last. */
-  readonly #lastServed = new Map<number, number>();
-  /** Whose turn it is, and for how many steps it has been. */
-  #turnAdapter = -1;
-  #turnSteps = 0;
+  readonly #turns = new Turns();
+  /** The plan that is made leaves prompts for the next one. */
+  #hasPutOff = false;
   #planUnderWay: StepPlan | undefined;
   #rowsUnderWay = 0;
-  #stepCount = 0;
   #arrivalCount = 0;
   #preemptions = 0;
   #promptTokensReused = 0;
@@ -116,6 +112,11 @@ export class StepScheduler {
     else this.#leave(request);
   }
 
+  /** The next step will most likely be one without decodes, so that proposals are of no use. */
+  get isPromptsTurn(): boolean {
+    return this.#hasPutOff;
+  }
+
   /** The next step, or undefined when there is nothing to do. Each plan must be followed by `update` or `abandon`. */
   schedule(proposals: ReadonlyMap<number, readonly number[]> = NO_PROPOSALS): StepPlan | undefined {
     if (this.#planUnderWay !== undefined) throw new Error('a step is under way');
@@ -128,9 +129,7 @@ export class StepScheduler {
     }
     if (rows.length === 0 && notes.stuck.length === 0) return undefined;
     const adapter = rows.length === 0 ? 0 : this.#requests.get(rows[0]!.requestId)!.adapter;
-    this.#lastServed.set(adapter, ++this.#stepCount);
-    this.#turnSteps = adapter === this.#turnAdapter ? this.#turnSteps + 1 : 1;
-    this.#turnAdapter = adapter;
+    this.#turns.note(adapter, this.#hasPutOff);
     const plan = { memory: this.#ledger.takeOps(), adapter, rows, ...notes };
     this.#rowsUnderWay = rows.reduce((sum, { tokens }) => sum + tokens.length, 0);
     this.#planUnderWay = plan;
@@ -273,12 +272,7 @@ export class StepScheduler {
 
   /** The rows of the adapter whose turn it is; none only when the last running request is stuck. */
   #fill(notes: PlanNotes, proposals: ReadonlyMap<number, readonly number[]>): PlanRow[] {
-    const adapters = [...new Set(this.#running.map(({ adapter }) => adapter))];
-    const isInTurn = (adapter: number) =>
-      adapter === this.#turnAdapter && this.#turnSteps < ADAPTER_TURN_STEPS;
-    const served = (adapter: number) => (isInTurn(adapter) ? -1 : (this.#lastServed.get(adapter) ?? 0));
-    adapters.sort((one, other) => served(one) - served(other));
-    for (const adapter of adapters) {
+    for (const adapter of this.#turns.order(this.#running.map(({ adapter }) => adapter))) {
       const members = this.#makeRoom(adapter, notes);
       if (members.length > 0) {
         const rows = this.#compose(members, proposals);
@@ -317,8 +311,8 @@ export class StepScheduler {
   }
 
   #compose(members: readonly RequestState[], proposals: ReadonlyMap<number, readonly number[]>): PlanRow[] {
-    const { stepTokensMax, prefillChunkMax } = this.#limits;
-    const counts = shareOut(
+    const { stepTokensMax, prefillChunkMax, apartRowsMin } = this.#limits;
+    const { counts, hasPutOff } = shareOut(
       members.map((request) => ({
         remaining: remainingCount(request),
         proposals: Math.min(
@@ -330,8 +324,11 @@ export class StepScheduler {
         rows: Math.min(stepTokensMax, this.#ledger.cellsAvailable),
         prefillChunkMax,
         isAnyDecoding: this.#running.some((request) => remainingCount(request) === 1),
+        apartRowsMin,
+        isPromptsTurn: this.#turns.isOfPrompts(members[0]!.adapter),
       },
     );
+    this.#hasPutOff = hasPutOff;
     this.#ledger.makeFree(counts.reduce((sum, count) => sum + count, 0));
     const rows: PlanRow[] = [];
     for (const [i, request] of members.entries()) {
