@@ -9,6 +9,7 @@ import { Drafter } from '../../src/backends/llama/engine/drafter.ts';
 import { EmbeddingEngine } from '../../src/backends/llama/engine/embedding-engine.ts';
 import { Engine, type Generation, type StepReport } from '../../src/backends/llama/engine/engine.ts';
 import { TokenSampler } from '../../src/backends/llama/engine/token-sampler.ts';
+import type { LlamaContext } from '../../src/backends/llama/library/context.ts';
 import { CandidateMemory, GrammarConstraint } from '../../src/backends/llama/library/grammar.ts';
 import type { LlamaModel } from '../../src/backends/llama/library/model.ts';
 import type { StatusError } from '../../src/domain/status.ts';
@@ -23,6 +24,8 @@ const skip = 'reason' in gguf ? gguf.reason : false;
 const vocabularyOf = 'file' in gguf ? gguf.file : '';
 const EXACT = { cacheTypeK: 'f32', cacheTypeV: 'f32', threadCount: 1, batchThreadCount: 1 } as const;
 const PROMPT = [40, 50, 60, 70, 80];
+/** Fewer than requests run, so that room must be made. */
+const SIDE_SEQUENCES = 3;
 
 /** A generation that notes what it is told, and complains of what should not be. */
 class Noted implements Generation {
@@ -117,11 +120,13 @@ describe('the engine', { skip }, () => {
       waitingMax?: number;
       keptCells?: number;
       contextLength?: number;
+      /** Prompts of so many rows are computed in a context of their own. */
+      asideRows?: number;
     } = {},
   ) => {
     const { cellCount = 1024, runningMax = 8, waitingMax = 100, keptCells = cellCount } = options;
     const { isDrafting = false, isDeviceSampling = false, hasDevice = false } = options;
-    const { contextLength = cellCount } = options;
+    const { contextLength = cellCount, asideRows } = options;
     const isContextShift = contextLength < cellCount;
     const context = createNativeContext(model, {
       ...EXACT,
@@ -136,16 +141,25 @@ describe('the engine', { skip }, () => {
     const draft = isDrafting
       ? createNativeContext(model, { ...EXACT, cellCount, sequenceCount: 32, stepTokensMax: 64 })
       : undefined;
+    const side =
+      asideRows === undefined
+        ? undefined
+        : createNativeContext(model, {
+            ...EXACT,
+            ...{ cellCount: 256, sequenceCount: SIDE_SEQUENCES, stepTokensMax: 64 },
+            ...{ outputsMax: SIDE_SEQUENCES, threadsOf: context },
+          });
     const reports: StepReport[] = [];
     const engine = new Engine({
       context,
+      side: side && { context: side, sequenceCount: SIDE_SEQUENCES, rowsMin: asideRows! },
       limits: {
         ...{
           cellCount,
           sequenceCount: 32,
           stepTokensMax: 64,
           prefillChunkMax: 32,
-          apartRowsMin: 64,
+          apartRowsMin: asideRows ?? 64,
           runningMax,
           waitingMax,
         },
@@ -168,10 +182,11 @@ describe('the engine', { skip }, () => {
     });
     const close = async () => {
       await engine.close();
+      side?.free();
       context.free();
       draft?.free();
     };
-    return { engine, context, reports, close };
+    return { engine, context, side, reports, close };
   };
 
   const makeGeneration = (
@@ -242,16 +257,21 @@ describe('the engine', { skip }, () => {
     'without proposals': {},
     'with a draft': { isDrafting: true },
     'with a draft, greedy tokens chosen by the library': { isDrafting: true, isDeviceSampling: true },
+    'prompts in a context of their own': { asideRows: 4 },
+    'the same with a draft': { asideRows: 4, isDrafting: true },
     'as on a device, where who leaves keeps a row': { hasDevice: true },
     'the same, greedy tokens chosen by the library': { hasDevice: true, isDeviceSampling: true },
   };
   for (const [way, options] of Object.entries(ways)) {
     test(`random cancels leave every other text as it is, and no cell: ${way}`, async () => {
+      const plain = makeEngine();
       const { engine, reports, close } = makeEngine({ cellCount: 256, ...options });
       const prng = createPrng(17);
       const grammar = 'root ::= [a-z ]+';
       const makeCase = (i: number) => {
         const prompt = [
+          // Half of them begin alike.
+          ...(i % 2 === 0 ? [] : [200 + i]),
           ...PROMPT.slice(0, 1 + (i % 4)),
           ...Array.from({ length: i % 7 }, (_, k) => 100 + i + k),
         ];
@@ -261,12 +281,13 @@ describe('the engine', { skip }, () => {
       };
       const expected: string[] = [];
       for (let i = 0; i < 24; i++) {
-        const generation = makeGeneration(makeCase(i));
-        engine.submit(generation);
+        const generation = makeGeneration({ ...makeCase(i), isDrafted: false });
+        plain.engine.submit(generation);
         await generation.ended;
         assert.equal(generation.error, undefined);
         expected.push(generation.text);
       }
+      await plain.close();
       const generations = Array.from({ length: 72 }, (_, i) => makeGeneration(makeCase(i % 24)));
       const cancelled = new Set<Noted>();
       const leaving: Promise<void>[] = [];
@@ -293,6 +314,42 @@ describe('the engine', { skip }, () => {
       await close();
     });
   }
+
+  test('a long prompt is computed aside, and its cells move to the others when it goes on', async () => {
+    const { engine, context, side, reports, close } = makeEngine({ asideRows: 32 });
+    const occupied = (of: LlamaContext, count: number) =>
+      Array.from({ length: count }, (_, sequence) => of.lengthOf(sequence)).filter((length) => length > 0);
+    const generate = async (options: Parameters<typeof makeGeneration>[0]) => {
+      const generation = makeGeneration(options);
+      engine.submit(generation);
+      await generation.ended;
+      await sleep(20);
+      return generation.choices[0]!.tokens;
+    };
+    const long = Array.from({ length: 40 }, (_, i) => 100 + i);
+    await generate({ prompt: long, maxTokens: 1 });
+    assert.deepEqual([occupied(side!, SIDE_SEQUENCES), occupied(context, 32)], [[40], []]);
+    // What is kept of it is shared, so it must be where all are.
+    const again = await generate({ prompt: [...long, 7], maxTokens: 6 });
+    assert.deepEqual(occupied(side!, SIDE_SEQUENCES), []);
+    assert.equal(reports.at(-1)!.stats.promptTokensReused, 40);
+    // Longer than the context that is aside: it goes on with the others.
+    const longer = Array.from({ length: 300 }, (_, i) => 60 + i);
+    const end = await generate({ prompt: longer, maxTokens: 6 });
+    assert.deepEqual(occupied(side!, SIDE_SEQUENCES), []);
+    await close();
+    const plain = makeEngine();
+    for (const [prompt, tokens] of [
+      [[...long, 7], again],
+      [longer, end],
+    ] as const) {
+      const alone = makeGeneration({ prompt, maxTokens: 6 });
+      plain.engine.submit(alone);
+      await alone.ended;
+      assert.deepEqual(alone.choices[0]!.tokens, tokens);
+    }
+    await plain.close();
+  });
 
   test('on a device who leaves keeps a row for a while, and nothing of it stays', async () => {
     const outcomeOf = async (hasDevice: boolean) => {

@@ -79,7 +79,7 @@ async function start({ context, settings, library, config, calls }: StartParts):
     drafter:
       settings.draftFile === undefined
         ? undefined
-        : await makeDrafter(library, settings, limits, model, context),
+        : await makeDrafter({ library, settings, limits, model, context, main: generating }),
     adapters: settings.adapters.map(({ file }) => {
       checkFile(file);
       return model.loadAdapter(file);
@@ -192,13 +192,17 @@ function makeEmbedding(model: LlamaModel, settings: LlamaSettings, limits: Model
   });
 }
 
-async function makeDrafter(
-  library: LlamaLibrary,
-  settings: LlamaSettings,
-  limits: ModelLimits,
-  model: LlamaModel,
-  context: LoadContext,
-): Promise<Drafter> {
+interface DrafterParts {
+  readonly library: LlamaLibrary;
+  readonly settings: LlamaSettings;
+  readonly limits: ModelLimits;
+  readonly model: LlamaModel;
+  readonly context: LoadContext;
+  readonly main: LlamaContext | undefined;
+}
+
+async function makeDrafter(parts: DrafterParts): Promise<Drafter> {
+  const { library, settings, limits, model, context, main } = parts;
   checkFile(settings.draftFile!);
   const draft = await loadModel(library, settings.draftFile!, settings, context);
   const difference = findVocabularyDifference(draft, model);
@@ -213,7 +217,11 @@ async function makeDrafter(
     );
   }
   if (!limits.hasDevice) checkKvMemory((key) => draft.metadata(key), { ...settings, ...limits });
-  const options = { ...contextOptions(settings, limits), deviceSampledCount: 0 };
+  const options = {
+    ...contextOptions(settings, limits),
+    deviceSampledCount: 0,
+    ...(main === undefined ? {} : { threadsOf: main }),
+  };
   return new Drafter({
     context: LlamaContext.create(draft, options),
     stepTokensMax: options.stepTokensMax,

@@ -46,7 +46,10 @@ function plan(
   devices: DeviceFacts = CPU,
 ) {
   const values: Readonly<Record<string, string>> = { 'general.architecture': 'llama', ...model.values };
-  const facts = { hasDecoder: true, trainedContextLength: 131_072, isRecurrent: false, ...model };
+  const facts = {
+    ...{ hasDecoder: true, trainedContextLength: 131_072, isRecurrent: false, hasSlidingWindow: false },
+    ...model,
+  };
   return planLimits({ ...facts, metadata: (key) => values[key] }, { ...SETTINGS, ...settings }, devices);
 }
 
@@ -96,6 +99,24 @@ describe('limits of a model', () => {
     assert.throws(
       () => plan({ speculative: 'lookup' }, { isRecurrent: true }),
       /'speculative' must be "off"/,
+    );
+  });
+
+  test('long prompts have a cache of their own on a CPU, where cells can move', () => {
+    assert.equal(plan().promptCells, 2048);
+    assert.equal(plan({ contextLength: 600 }).promptCells, 600);
+    assert.equal(plan({ promptCells: 0 }).promptCells, 0);
+    assert.equal(plan({ promptCells: 4096 }).promptCells, 4096);
+    assert.equal(plan({ gpuLayers: -1 }, {}, GPU).promptCells, 0);
+    assert.equal(plan({}, { isRecurrent: true }).promptCells, 0);
+    assert.equal(plan({}, { hasSlidingWindow: true }).promptCells, 0);
+    assert.throws(
+      () => plan({ promptCells: 512 }, { hasSlidingWindow: true }),
+      /'prompt_cells' must be 0 for a model with a sliding window or a recurrent state/,
+    );
+    assert.throws(
+      () => plan({ promptCells: 512, gpuLayers: -1 }, {}, GPU),
+      /'prompt_cells' must be 0 for a model on a GPU/,
     );
   });
 

@@ -59,7 +59,10 @@ const EMBEDDING_TOKENS_DEFAULT_MAX = 2048;
 const SEQUENCES_MAX = 256;
 
 /** What the limits depend on. */
-export type ModelFacts = Pick<LlamaModel, 'metadata' | 'hasDecoder' | 'trainedContextLength' | 'isRecurrent'>;
+export type ModelFacts = Pick<
+  LlamaModel,
+  'metadata' | 'hasDecoder' | 'trainedContextLength' | 'isRecurrent' | 'hasSlidingWindow'
+>;
 export type DeviceFacts = Pick<LlamaLibrary, 'devices'>;
 
 export function planLimits(model: ModelFacts, settings: LlamaSettings, library: DeviceFacts): ModelLimits {
@@ -108,7 +111,7 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
       settings.prefillChunk ?? (isGpu ? PREFILL_CHUNK_ON_GPU : PREFILL_CHUNK),
       settings.stepTokens,
     ),
-    promptCells: planPromptCells(settings, { isGpu, isRecurrent, contextLength }),
+    promptCells: planPromptCells(model, settings, { isGpu, contextLength }),
     apartRows: isGpu ? Number.POSITIVE_INFINITY : APART_ROWS,
     isPrefixCache,
     keptCellsMax: settings.prefixCacheCells ?? (isGpu ? cellCount : KEPT_CELLS_DEFAULT),
@@ -124,15 +127,20 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
   };
 }
 
+/** A sliding window loses what it no longer sees when it moves, and a shared beginning may need it; a recurrent state has no cells. */
 function planPromptCells(
+  { isRecurrent, hasSlidingWindow }: ModelFacts,
   { promptCells }: LlamaSettings,
-  { isGpu, isRecurrent, contextLength }: { isGpu: boolean; isRecurrent: boolean; contextLength: number },
+  { isGpu, contextLength }: { readonly isGpu: boolean; readonly contextLength: number },
 ): number {
-  if (!isGpu && !isRecurrent) return promptCells ?? Math.min(PROMPT_CELLS_MAX, contextLength);
+  const obstacle = isGpu
+    ? 'on a GPU'
+    : isRecurrent || hasSlidingWindow
+      ? 'with a sliding window or a recurrent state'
+      : undefined;
+  if (obstacle === undefined) return promptCells ?? Math.min(PROMPT_CELLS_MAX, contextLength);
   if (promptCells === undefined || promptCells === 0) return 0;
-  throw invalidArgument(
-    `parameter 'prompt_cells' must be 0: ${isGpu ? 'it is for models on a CPU' : 'a recurrent model has no cells'}`,
-  );
+  throw invalidArgument(`parameter 'prompt_cells' must be 0 for a model ${obstacle}`);
 }
 
 /** As told, else as the file says. A model that was not made for it has none; the mean of its tokens serves best. */

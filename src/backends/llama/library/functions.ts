@@ -71,6 +71,7 @@ export const LLAMA_FUNCTIONS = {
   llama_model_chat_template: row('str', 'void *', 'str'),
   llama_model_has_encoder: row('bool', 'void *'),
   llama_model_has_decoder: row('bool', 'void *'),
+  llama_model_n_swa: row('int32_t', 'void *'),
   llama_model_is_recurrent: row('bool', 'void *'),
   llama_model_is_hybrid: row('bool', 'void *'),
   llama_model_is_diffusion: row('bool', 'void *'),

@@ -99,6 +99,11 @@ export class LlamaModel {
     return this.library.functions.llama_model_n_cls_out(this.pointer);
   }
 
+  /** Some layers look back at the last tokens only. */
+  get hasSlidingWindow(): boolean {
+    return this.library.functions.llama_model_n_swa(this.pointer) > 0;
+  }
+
   /** Such models keep one state per sequence that cannot be cut back to an earlier token. */
   get isRecurrent(): boolean {
     const { functions } = this.library;
