@@ -2,6 +2,7 @@
 import socket
 import struct
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -53,6 +54,32 @@ class FramesTest(unittest.TestCase):
         self.near.close()
         self.assertIsNone(self.reader.read())
         self.writer.send([b"x"])
+
+    def test_frames_that_come_soon_are_looked_for_and_a_pause_costs_nothing(self):
+        frame = encode_control_frame(FRAME_LOG, {"a": 1})
+        echoed = threading.Event()
+
+        def send():
+            for _ in range(200):
+                self.near.sendall(frame)
+                self.near.recv(1)
+            time.sleep(0.4)
+            self.near.sendall(frame)
+            echoed.wait()
+            self.near.close()
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        far = self.reader._socket
+        for _ in range(200):
+            self.assertEqual(bytes(self.reader.read().header), b'{"a": 1}')
+            far.sendall(b"x")
+        before = time.process_time()
+        self.assertEqual(bytes(self.reader.read().header), b'{"a": 1}')
+        self.assertLess(time.process_time() - before, 0.1)
+        echoed.set()
+        self.assertIsNone(self.reader.read())
+        thread.join()
 
     def test_execute_headers(self):
         ranges = struct.pack("<HBQQQQ", 1, 2, 1, 2, 64, 8) + struct.pack("<HBQQ", 0, 0, 0, 4)
