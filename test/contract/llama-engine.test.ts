@@ -169,6 +169,7 @@ describe('the engine', { skip }, () => {
           isPrefixReuse: true,
           keptCellsMax: keptCells,
           keptCellsMin: keptCells,
+          keptCellsFew: keptCells,
         },
       },
       adapters: [],
