@@ -20,6 +20,13 @@ export function normalForm(answer: Answer, repository: string): Answer {
   };
 }
 
+/** Log lines come through two pipes, so only those of one pipe have an order. */
+export function inOrder(answers: readonly Answer[] | undefined): unknown {
+  return answers?.map((answer) =>
+    Array.isArray(answer.lines) ? { ...answer, lines: [...answer.lines].sort() } : answer,
+  );
+}
+
 function normalOutputs(outputs: readonly Output[], repository: string): object {
   const byName = outputs.map((output) => {
     const { name, data, raw, ...rest } = output;

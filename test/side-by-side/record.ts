@@ -6,11 +6,14 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FOLDER, play } from './play.ts';
-import { findTriton } from './triton.ts';
+import { findTriton, removeRegions } from './triton.ts';
 
 // A recording that is stopped must not leave a server behind: only an exit ends it.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
-const played = await play(await findTriton(), (id, answers) => console.log(id, JSON.stringify(answers)));
+const triton = await findTriton();
+if ('reason' in triton) throw new Error(triton.reason);
+const played = await play(triton, { say: (id, answers) => console.log(id, JSON.stringify(answers)) });
+removeRegions();
 writeFileSync(join(FOLDER, 'recorded.json'), `${JSON.stringify(played, null, 1)}\n`);
 process.exit(0);

@@ -1,5 +1,5 @@
 // Python models answer as in the real Triton: every case of case-list.ts, played on Nereid and compared with what Triton
-// answered (recorded.json). With NEREID_SIDE_BY_SIDE=1 a real Triton plays them too and must still answer as recorded.
+// answered (recorded.json), but for what differences.json names. triton.test.ts plays them on the real one.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,8 +7,8 @@ import { before, describe, test } from 'node:test';
 import { pythonSkip } from '../support/python.ts';
 import { CASES } from './case-list.ts';
 import type { Answer } from './cases.ts';
-import { FOLDER, type Played, play } from './play.ts';
-import { findTriton } from './triton.ts';
+import { inOrder } from './normal-form.ts';
+import { FOLDER, type Played, play, readJson } from './play.ts';
 
 interface Difference {
   readonly id: string;
@@ -18,22 +18,9 @@ interface Difference {
 }
 
 const PYTHON = process.env.NEREID_TEST_PYTHON ?? 'python3';
-const liveSkip =
-  process.env.NEREID_SIDE_BY_SIDE === '1' ? false : 'NEREID_SIDE_BY_SIDE=1 starts the real Triton';
 const recorded = readJson<Played>('recorded.json');
 const differences = readJson<readonly Difference[]>('differences.json');
 const NAMES = 'configs.http.names';
-
-function readJson<T>(name: string): T {
-  return JSON.parse(readFileSync(join(FOLDER, name), 'utf8')) as T;
-}
-
-/** Log lines come through two pipes, so only those of one pipe have an order. */
-function inOrder(answers: readonly Answer[] | undefined): unknown {
-  return answers?.map((answer) =>
-    Array.isArray(answer.lines) ? { ...answer, lines: [...answer.lines].sort() } : answer,
-  );
-}
 
 /** Every public name of triton_python_backend_utils and of its classes, as that case has seen it. */
 function namesIn(played: Played): Readonly<Record<string, readonly string[]>> {
@@ -89,17 +76,4 @@ describe('Nereid', { skip: pythonSkip }, () => {
       assert.deepEqual(missing, [], name);
     }
   });
-});
-
-describe('the real Triton', { skip: liveSkip }, () => {
-  let played: Played = {};
-  before(async () => {
-    played = await play(await findTriton());
-  });
-
-  for (const { id } of CASES) {
-    test(`answers ${id} as recorded`, () => {
-      assert.deepEqual(played[id], recorded[id]);
-    });
-  }
 });

@@ -1,22 +1,62 @@
-// The real Triton as a program that play.ts can start, out of the bench's environment (bench/environment.mjs), which is
-// installed on first use: some gigabytes.
+// The real Triton as a program that play.ts can start: its Python backend, from PyPI, in an environment of its own that is
+// made once in the user's cache. Where it cannot be had, the caller gets the reason.
+import { execFile } from 'node:child_process';
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 import { inRoot } from '../support/paths.ts';
+import { pythonSkip } from '../support/python.ts';
 import type { ServerOptions } from '../support/server.ts';
+
+const SHARED_MEMORY = '/dev/shm';
+
+/** What of test/support/python-env.mjs is used here. */
+interface PythonEnvironment {
+  makePythonEnv(name: string, requirements: string): Promise<{ python: string } | { reason: string }>;
+}
 
 /** What of bench/environment.mjs is used here. */
 interface BenchEnvironment {
-  preparePython(say: (text: string) => void): Promise<object>;
-  prepareTriton(environment: object): {
+  prepareTriton(environment: { python: string; site: string; lib: string; tag: string }): {
     readonly binary: string;
     readonly args: readonly string[];
     readonly env: Readonly<Record<string, string>>;
   };
 }
 
-export async function findTriton(): Promise<Pick<ServerOptions, 'program' | 'env'>> {
-  const file = pathToFileURL(inRoot('bench', 'environment.mjs')).href;
-  const bench = (await import(file)) as BenchEnvironment;
-  const triton = bench.prepareTriton(await bench.preparePython(console.error));
-  return { program: { file: triton.binary, args: triton.args }, env: triton.env };
+export type Triton = Pick<ServerOptions, 'program' | 'env'>;
+
+export async function findTriton(): Promise<Triton | { reason: string }> {
+  if (pythonSkip !== false) return { reason: pythonSkip };
+  const { makePythonEnv } = await importScript<PythonEnvironment>('test', 'support', 'python-env.mjs');
+  const requirements = inRoot('test', 'side-by-side', 'requirements.txt');
+  const made = await makePythonEnv('triton-venv', requirements);
+  if ('reason' in made) return { reason: `the real Triton is not to be had: ${made.reason}` };
+  const script =
+    'import sys, sysconfig as s; print(s.get_path("purelib"), s.get_config_var("LIBDIR"), "%d.%d" % sys.version_info[:2])';
+  const { stdout } = await promisify(execFile)(made.python, ['-c', script]);
+  const [site, lib, tag] = stdout.trim().split(' ') as [string, string, string];
+  try {
+    const { prepareTriton } = await importScript<BenchEnvironment>('bench', 'environment.mjs');
+    const { binary, args, env } = prepareTriton({ python: made.python, site, lib, tag });
+    const prefix = `--backend-config=python,shm-region-prefix-name=${regionPrefix()}`;
+    return { program: { file: binary, args: [...args, prefix] }, env };
+  } catch (error) {
+    return { reason: (error as Error).message };
+  }
+}
+
+async function importScript<T>(...path: string[]): Promise<T> {
+  return (await import(pathToFileURL(inRoot(...path)).href)) as T;
+}
+
+/** A Triton that is killed leaves its shared memory behind. */
+export function removeRegions(): void {
+  const names = readdirSync(SHARED_MEMORY).filter((name) => name.startsWith(regionPrefix()));
+  for (const name of names) rmSync(join(SHARED_MEMORY, name), { force: true });
+}
+
+function regionPrefix(): string {
+  return `nereid_side_${process.pid}_`;
 }

@@ -1,6 +1,6 @@
-// Makes the Python environment of the tests, once per content of requirements.txt, in the user's cache
-// directory. Called by test/run.mjs. Never throws: a machine without Python or without a package index
-// gets a reason, and the tests that need Python are skipped with it.
+// Makes a Python environment of the tests, once per content of its requirements.txt, in the user's cache
+// directory. Called by test/run.mjs, and by the tests that need one of their own. Never throws: a machine
+// without Python or without a package index gets a reason, and the tests are skipped with it.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -13,16 +13,20 @@ const INSTALL_MS_MAX = 5 * 60_000;
 const REQUIREMENTS = join(dirname(fileURLToPath(import.meta.url)), 'requirements.txt');
 const SYSTEM_PYTHON = process.env.NEREID_PYTHON ?? 'python3';
 
-/** @returns {Promise<{ python: string } | { reason: string }>} */
-export async function makePythonEnv() {
+/**
+ * @param {string} name
+ * @param {string} requirements a file; the tests' own unless told
+ * @returns {Promise<{ python: string } | { reason: string }>}
+ */
+export async function makePythonEnv(name = 'test-venv', requirements = REQUIREMENTS) {
   const version = await run(SYSTEM_PYTHON, ['-c', 'import sys; print(sys.version)'], 20_000);
   if (version.code !== 0) return { reason: `${SYSTEM_PYTHON} does not run: ${lastLine(version.output)}` };
   const key = createHash('sha256')
-    .update(await readFile(REQUIREMENTS))
+    .update(await readFile(requirements))
     .update(version.output)
     .digest('hex');
   const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
-  const folder = join(cache, 'nereid', `test-venv-${key.slice(0, 16)}`);
+  const folder = join(cache, 'nereid', `${name}-${key.slice(0, 16)}`);
   const done = join(folder, 'complete');
   if (existsSync(done)) return { python: pythonIn(folder) };
 
@@ -30,7 +34,7 @@ export async function makePythonEnv() {
   const draft = `${folder}.${process.pid}`;
   try {
     await mkdir(dirname(folder), { recursive: true });
-    console.log(`making the Python environment of the tests in ${folder}`);
+    console.log(`making the Python environment of the tests in ${folder} (once)`);
     const venv = await run(SYSTEM_PYTHON, ['-m', 'venv', draft], 60_000);
     if (venv.code !== 0) return { reason: `python -m venv failed: ${lastLine(venv.output)}` };
     const pip = [
@@ -44,7 +48,7 @@ export async function makePythonEnv() {
       '--timeout',
       '15',
     ];
-    const install = await run(pythonIn(draft), [...pip, '-r', REQUIREMENTS], INSTALL_MS_MAX);
+    const install = await run(pythonIn(draft), [...pip, '-r', requirements], INSTALL_MS_MAX);
     if (install.code !== 0) return { reason: `pip install failed: ${lastLine(install.output)}` };
     await writeFile(join(draft, 'complete'), '');
     await rm(folder, { recursive: true, force: true });

@@ -24,7 +24,11 @@ const HANDSHAKE_MS_MAX = 10_000;
 const LAST_BYTES_MS_MAX = 60_000;
 /** Answers that a client does not read; above it we do not read either. */
 const BACKLOG_BYTES_MAX = 4 * 1024 * 1024;
+/** A client has this long to hear that it should open no more streams; later ones are refused. */
+const WARNING_MS_MAX = 1000;
+const STREAM_ID_MAX = 2 ** 31 - 1;
 const KEEPALIVE_PAYLOAD = Buffer.from('nereid\0\0', 'latin1');
+const WARNING_PAYLOAD = Buffer.from('nereid\0\x01', 'latin1');
 
 export class Http2Connection {
   readonly #socket: Socket;
@@ -40,7 +44,9 @@ export class Http2Connection {
   /** The header block that CONTINUATION goes on with ends its stream. */
   #isContinuedEnd = false;
   readonly #openedMs: number;
-  /** GOAWAY is sent; open streams go on. */
+  /** The client is told to open no more streams; those that it opened before it heard are taken. */
+  #warning: NodeJS.Timeout | undefined;
+  /** The last GOAWAY is sent; open streams go on. */
   #isEnding = false;
   /** When the connection was told to end because of its age; undefined: it was not. */
   #agedMs: number | undefined;
@@ -76,8 +82,23 @@ export class Http2Connection {
     return this.#streams.size;
   }
 
-  /** No new streams; the connection ends when the open ones are done. */
+  /**
+   * The connection ends when its streams are done. A first GOAWAY names no stream, and a PING behind it comes back when the
+   * client has heard: no stream that was under way meanwhile is refused.
+   */
   endSoon(): void {
+    if (this.#isClosed || this.#isEnding || this.#warning !== undefined) return;
+    if (!this.#reader.isEstablished) {
+      this.#takeNoMore();
+      return;
+    }
+    this.#output.goaway(STREAM_ID_MAX, ERROR_CODE.none, '');
+    this.#sendPing(0, WARNING_PAYLOAD, 0);
+    this.#warning = setTimeout(() => this.#takeNoMore(), WARNING_MS_MAX);
+  }
+
+  #takeNoMore(): void {
+    clearTimeout(this.#warning);
     if (this.#isClosed || this.#isEnding) return;
     this.#isEnding = true;
     this.#streams.closeToNew();
@@ -187,6 +208,7 @@ export class Http2Connection {
         return;
       case FRAME.ping:
         if ((head.flags & FLAG.ack) === 0) this.#onPing(bytes, at);
+        else if (WARNING_PAYLOAD.equals(bytes.subarray(at, at + head.length))) this.#onWarned();
     }
   }
 
@@ -218,6 +240,10 @@ export class Http2Connection {
     this.#sendPing(FLAG.ack, bytes, at);
   }
 
+  #onWarned(): void {
+    if (this.#warning !== undefined) this.#takeNoMore();
+  }
+
   #sendPing(flags: number, bytes: Buffer, at: number): void {
     this.#output.frameHead(8, FRAME.ping, flags, 0);
     this.#output.payload(bytes, at, at + 8);
@@ -244,6 +270,7 @@ export class Http2Connection {
 
   /** What the client still sends is read and dropped: closing with unread bytes would take our last ones with it. */
   #end(): void {
+    clearTimeout(this.#warning);
     this.#isClosed = true;
     this.#closedMs = performance.now();
     this.#reader.stop();
@@ -252,6 +279,7 @@ export class Http2Connection {
   }
 
   #tearDown(): void {
+    clearTimeout(this.#warning);
     if (!this.#isClosed) this.#closedMs = performance.now();
     this.#isClosed = true;
     this.#reader.stop();

@@ -11,6 +11,7 @@ import {
   encodeFrame,
   encodeRequest,
   encodeSettings,
+  type Frame,
   HEAD_BLOCK,
   RawClient,
   REQUEST_BLOCK,
@@ -367,8 +368,7 @@ describe('pings', () => {
     await until(() => echo.events.length === 1);
     connection.checkTime(startMs + 50_000);
     connection.checkTime(startMs + 70_000);
-    const ping = await client.takeType(FRAME.ping);
-    client.send(encodeFrame(FRAME.ping, FLAG.ack, 0, ping.payload));
+    await client.acknowledge();
     await client.roundTrip();
     connection.checkTime(startMs + 100_000);
     await client.takeType(FRAME.ping);
@@ -381,19 +381,32 @@ describe('pings', () => {
 });
 
 describe('the end of a connection', () => {
-  test('endSoon lets open streams finish and takes no new ones', async (t) => {
+  test('endSoon takes what was under way, lets open streams finish, and takes no new ones', async (t) => {
     const echo = createEcho();
     const { port, connections } = await serve(t, echo);
     const client = await RawClient.open(port);
     client.send(encodeRequest(1));
     await until(() => echo.events.length === 1);
     [...connections][0]!.endSoon();
-    const goaway = await client.takeType(FRAME.goaway);
-    assert.deepEqual([goaway.payload.readUInt32BE(0), goaway.payload.readUInt32BE(4)], [1, ERROR_CODE.none]);
-    client.send(encodeRequest(3), encodeData(3, 'dropped', true), encodeData(1, 'kept', true));
+    assert.deepEqual(goawayOf(await client.takeType(FRAME.goaway)), [2 ** 31 - 1, ERROR_CODE.none]);
+    client.send(encodeRequest(3), encodeData(3, 'under way', true));
+    assert.equal((await client.takeAnswer(3)).toString(), 'under way');
+    await client.acknowledge();
+    assert.deepEqual(goawayOf(await client.takeType(FRAME.goaway)), [3, ERROR_CODE.none]);
+    client.send(encodeRequest(5), encodeData(5, 'dropped', true), encodeData(1, 'kept', true));
     assert.equal((await client.takeAnswer(1)).toString(), 'kept');
     await client.closed();
-    assert.equal(echo.events.length, 1);
+    assert.equal(echo.events.length, 2);
+  });
+
+  test('endSoon does not wait long for a client that does not say that it has heard', async (t) => {
+    const { port, connections } = await serve(t, createEcho());
+    const client = await RawClient.open(port);
+    const startMs = performance.now();
+    [...connections][0]!.endSoon();
+    await client.closed();
+    assert.ok(performance.now() - startMs > 900);
+    assert.equal(client.frames.filter(({ type }) => type === FRAME.goaway).length, 2);
   });
 
   test('endSoon closes an idle connection, and sends everything of a slow one first', async (t) => {
@@ -401,6 +414,7 @@ describe('the end of a connection', () => {
     const { port, connections } = await serve(t, echo);
     const idle = await RawClient.open(port);
     [...connections][0]!.endSoon();
+    await idle.acknowledge();
     assert.equal((await idle.takeGoaway()).code, ERROR_CODE.none);
     const slow = await RawClient.open(port, encodeSettings([SETTING.initialWindowSize, 2 ** 30]));
     slow.send(encodeRequest(1, { isEnd: true }), encodeFrame(FRAME.windowUpdate, 0, 0, uint32(2 ** 30)));
@@ -410,6 +424,7 @@ describe('the end of a connection', () => {
     [...connections].at(-1)!.endSoon();
     await new Promise((resolve) => setTimeout(resolve, 50));
     slow.socket.resume();
+    await slow.acknowledge();
     assert.equal((await slow.takeAnswer(1)).length, 20_000_000);
     await slow.closed();
     assert.equal(echo.events[0]!.abortCount, 0);
@@ -449,7 +464,8 @@ describe('the end of a connection', () => {
     open.socket.allowHalfOpen = true;
     const second = [...connections][0]!;
     second.endSoon();
-    await open.takeType(FRAME.goaway);
+    await open.acknowledge();
+    await open.take((frame) => frame.type === FRAME.goaway && goawayOf(frame)[0] === 0);
     await new Promise((resolve) => setTimeout(resolve, 20));
     assert.equal(connections.size, 1);
     second.checkTime(performance.now() + 11_000);
@@ -490,3 +506,7 @@ describe('the end of a connection', () => {
     assert.equal(abortCount, 1);
   });
 });
+
+function goawayOf({ payload }: Frame): [lastStreamId: number, code: number] {
+  return [payload.readUInt32BE(0), payload.readUInt32BE(4)];
+}

@@ -220,6 +220,12 @@ export class RawClient {
     await this.take((frame) => frame.type === FRAME.ping && frame.payload.equals(payload));
   }
 
+  /** Answers the server's next PING. */
+  async acknowledge(): Promise<void> {
+    const { payload } = await this.takeType(FRAME.ping);
+    this.send(encodeFrame(FRAME.ping, FLAG.ack, 0, payload));
+  }
+
   #change(deadlineMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const waitMs = Math.max(0, deadlineMs - performance.now());
