@@ -4,7 +4,7 @@
 import { StatusError } from '../../../domain/status.ts';
 import type { MaybePointer } from './functions.ts';
 import type { LlamaModel } from './model.ts';
-import { bytes, float32Array, int8Array, int32Array, pointerArray, viewFloats } from './native-arrays.ts';
+import { int8Array, int32Array, type NativeArray, pointerArray, viewFloats } from './native-arrays.ts';
 import type { ContextParams, NativeBatch } from './structs.ts';
 
 export const POOLING = { unspecified: -1, none: 0, mean: 1, cls: 2, last: 3, rank: 4 } as const;
@@ -62,7 +62,7 @@ export class LlamaContext {
   readonly #sequencePointers;
   readonly #outputs;
   readonly #batch: NativeBatch;
-  readonly #samplers: readonly bigint[];
+  readonly #samplers: GreedySamplers;
   readonly #threads: MaybePointer;
   #rowCount = 0;
   #outputCount = 0;
@@ -77,7 +77,7 @@ export class LlamaContext {
       options,
       threads,
       samplers,
-    }: { options: ContextOptions; threads: MaybePointer; samplers: readonly bigint[] },
+    }: { options: ContextOptions; threads: MaybePointer; samplers: GreedySamplers },
   ) {
     const { functions } = model.library;
     const rows = options.stepTokensMax;
@@ -144,7 +144,7 @@ export class LlamaContext {
     const threads =
       options.threadsOf === undefined ? createThreads(model, options) : options.threadsOf.#threads;
     if (threads !== null) library.functions.llama_attach_threadpool(pointer, threads, null);
-    return new LlamaContext(model, pointer, { options, threads, samplers: samplers.pointers });
+    return new LlamaContext(model, pointer, { options, threads, samplers });
   }
 
   get rowCount(): number {
@@ -155,17 +155,10 @@ export class LlamaContext {
   useAdapter(adapter: bigint | undefined): void {
     if (adapter === this.#adapter) return;
     this.#adapter = adapter;
-    const list = pointerArray(1);
-    const scales = float32Array(1);
-    list.values[0] = adapter ?? 0n;
-    scales.values[0] = 1;
-    const { functions } = this.model.library;
-    functions.llama_set_adapters_lora(
-      this.pointer,
-      list.address,
-      adapter === undefined ? 0 : 1,
-      scales.address,
-    );
+    const list = BigUint64Array.of(adapter ?? 0n);
+    const scales = Float32Array.of(1);
+    const count = adapter === undefined ? 0 : 1;
+    this.model.library.functions.llama_set_adapters_lora(this.pointer, list, count, scales);
   }
 
   beginBatch(): void {
@@ -265,14 +258,9 @@ export class LlamaContext {
   /** Copies the cells of a sequence into another context of the same model, where the sequence had none, and frees them here. */
   moveCells(source: number, { target, sequence }: { target: LlamaContext; sequence: number }): void {
     const { functions } = this.model.library;
-    const state = bytes(functions.llama_state_seq_get_size(this.pointer, source));
-    const length = functions.llama_state_seq_get_data(
-      this.pointer,
-      state.address,
-      state.values.length,
-      source,
-    );
-    if (functions.llama_state_seq_set_data(target.pointer, state.address, length, sequence) === 0) {
+    const state = new Uint8Array(functions.llama_state_seq_get_size(this.pointer, source));
+    const length = functions.llama_state_seq_get_data(this.pointer, state, state.length, source);
+    if (functions.llama_state_seq_set_data(target.pointer, state, length, sequence) === 0) {
       const reasons = this.model.library.takeMessages().join('; ');
       throw new StatusError('INTERNAL', `libllama could not move the cells of a prompt: ${reasons}`);
     }
@@ -288,14 +276,20 @@ export class LlamaContext {
   free(): void {
     const { functions } = this.model.library;
     functions.llama_free(this.pointer);
-    for (const sampler of this.#samplers) functions.llama_sampler_free(sampler);
+    for (const sampler of this.#samplers.pointers) functions.llama_sampler_free(sampler);
   }
 }
 
 const SAMPLER_CONFIG_WORDS = 2;
 
+interface GreedySamplers {
+  readonly pointers: readonly bigint[];
+  /** As libllama wants them named at the start; kept, since it may look again. */
+  readonly configs: NativeArray<BigUint64Array> | undefined;
+}
+
 /** One greedy chain per sequence id, attached for good: a change would make the library plan its memory anew. */
-function greedySamplers(model: LlamaModel, count: number) {
+function greedySamplers(model: LlamaModel, count: number): GreedySamplers {
   const { functions } = model.library;
   const pointers: bigint[] = [];
   if (count === 0) return { pointers, configs: undefined };

@@ -1,4 +1,6 @@
 // The functions of libllama and ggml that the engine calls, as a table: name, result, arguments. libllama.ts binds them.
+// Memory of ours that only the call needs is given as the array itself ("array"): its address alone would not keep it, and
+// libllama's log calls JavaScript, and with it the collector, in the middle of many functions.
 
 import type { ContextParams, ModelParams, NativeBatch } from './structs.ts';
 
@@ -15,6 +17,7 @@ interface ValueTypes {
   uint64_t: number;
   str: string | null;
   'void *': MaybePointer;
+  array: ArrayBufferView | null;
   ModelParams: ModelParams;
   ContextParams: ContextParams;
   Batch: NativeBatch;
@@ -66,8 +69,8 @@ export const LLAMA_FUNCTIONS = {
   llama_model_n_embd_out: row('int32_t', 'void *'),
   llama_model_n_cls_out: row('uint32_t', 'void *'),
   llama_model_size: row('uint64_t', 'void *'),
-  llama_model_desc: row('int32_t', 'void *', 'void *', 'size_t'),
-  llama_model_meta_val_str: row('int32_t', 'void *', 'str', 'void *', 'size_t'),
+  llama_model_desc: row('int32_t', 'void *', 'array', 'size_t'),
+  llama_model_meta_val_str: row('int32_t', 'void *', 'str', 'array', 'size_t'),
   llama_model_chat_template: row('str', 'void *', 'str'),
   llama_model_has_encoder: row('bool', 'void *'),
   llama_model_has_decoder: row('bool', 'void *'),
@@ -77,7 +80,7 @@ export const LLAMA_FUNCTIONS = {
   llama_model_is_diffusion: row('bool', 'void *'),
 
   llama_adapter_lora_init: row('void *', 'void *', 'str'),
-  llama_set_adapters_lora: row('int32_t', 'void *', 'void *', 'size_t', 'void *'),
+  llama_set_adapters_lora: row('int32_t', 'void *', 'array', 'size_t', 'array'),
 
   llama_init_from_model: row('void *', 'void *', 'ContextParams'),
   llama_free: row('void', 'void *'),
@@ -92,8 +95,8 @@ export const LLAMA_FUNCTIONS = {
   llama_memory_seq_cp: row('void', 'void *', 'int32_t', 'int32_t', 'int32_t', 'int32_t'),
 
   llama_state_seq_get_size: row('size_t', 'void *', 'int32_t'),
-  llama_state_seq_get_data: row('size_t', 'void *', 'void *', 'size_t', 'int32_t'),
-  llama_state_seq_set_data: row('size_t', 'void *', 'void *', 'size_t', 'int32_t'),
+  llama_state_seq_get_data: row('size_t', 'void *', 'array', 'size_t', 'int32_t'),
+  llama_state_seq_set_data: row('size_t', 'void *', 'array', 'size_t', 'int32_t'),
 
   llama_decode: row('int32_t', 'void *', 'Batch'),
   llama_synchronize: row('void', 'void *'),
@@ -110,8 +113,8 @@ export const LLAMA_FUNCTIONS = {
   llama_vocab_get_add_bos: row('bool', 'void *'),
   llama_vocab_get_add_eos: row('bool', 'void *'),
   llama_vocab_get_add_sep: row('bool', 'void *'),
-  llama_tokenize: row('int32_t', 'void *', 'void *', 'int32_t', 'void *', 'int32_t', 'bool', 'bool'),
-  llama_token_to_piece: row('int32_t', 'void *', 'int32_t', 'void *', 'int32_t', 'int32_t', 'bool'),
+  llama_tokenize: row('int32_t', 'void *', 'array', 'int32_t', 'array', 'int32_t', 'bool', 'bool'),
+  llama_token_to_piece: row('int32_t', 'void *', 'int32_t', 'array', 'int32_t', 'int32_t', 'bool'),
 
   llama_sampler_chain_init: row('void *', 'ChainParams'),
   llama_sampler_chain_add: row('void', 'void *', 'void *'),
@@ -135,5 +138,5 @@ export const GGML_BASE_FUNCTIONS = {
   ggml_backend_dev_memory: row('void', 'void *', 'void *', 'void *'),
   ggml_backend_dev_backend_reg: row('void *', 'void *'),
   ggml_backend_reg_get_proc_address: row('void *', 'void *', 'str'),
-  ggml_threadpool_params_init: row('void', 'void *', 'int32_t'),
+  ggml_threadpool_params_init: row('void', 'array', 'int32_t'),
 } satisfies Readonly<Record<string, FunctionRow>>;

@@ -14,17 +14,10 @@ import {
   LLAMA_FUNCTIONS,
   type MaybePointer,
 } from './functions.ts';
-import { BATCH, CONTEXT_PARAMS, MODEL_PARAMS, SAMPLER_CHAIN_PARAMS } from './structs.ts';
+import { typeNamed } from './structs.ts';
 
 /** With or without a suffix: the prebuilt one calls itself 0.5.0-dev. */
 export const LIBRARY_VERSION = '0.5.0';
-
-const STRUCTS: Readonly<Record<string, typeof BATCH>> = {
-  ModelParams: MODEL_PARAMS,
-  ContextParams: CONTEXT_PARAMS,
-  Batch: BATCH,
-  ChainParams: SAMPLER_CHAIN_PARAMS,
-};
 
 export type LlamaFunctions = Bound<typeof LLAMA_FUNCTIONS> &
   Bound<typeof GGML_FUNCTIONS> &
@@ -118,13 +111,9 @@ function bind<T extends Readonly<Record<string, FunctionRow>>>(
 ): Bound<T> {
   const bound: Record<string, unknown> = {};
   for (const [name, row] of Object.entries(table)) {
-    bound[name] = library.func(name, typeOf(row.result), row.arguments.map(typeOf));
+    bound[name] = library.func(name, typeNamed(row.result), row.arguments.map(typeNamed));
   }
   return bound as Bound<T>;
-}
-
-function typeOf(name: string): string | typeof BATCH {
-  return STRUCTS[name] ?? name;
 }
 
 const LOG_CALLBACK = koffi.proto('void', ['int32_t', 'str', 'void *']);
@@ -187,10 +176,12 @@ function createThreadpool(
   const registry = functions.ggml_backend_dev_backend_reg(cpu.pointer);
   const address = functions.ggml_backend_reg_get_proc_address(registry, 'ggml_threadpool_new');
   if (address === null) return null;
-  const params = Buffer.from(new ArrayBuffer(THREADPOOL_PARAMS_BYTES));
-  functions.ggml_threadpool_params_init(koffi.address(params), threadCount);
-  const create = koffi.decode(address, koffi.proto('void *', ['void *'])) as (params: bigint) => MaybePointer;
-  return create(koffi.address(params));
+  const params = new Uint8Array(THREADPOOL_PARAMS_BYTES);
+  functions.ggml_threadpool_params_init(params, threadCount);
+  const create = koffi.decode(address, koffi.proto('void *', ['void *'])) as (
+    params: Uint8Array,
+  ) => MaybePointer;
+  return create(params);
 }
 
 /** More than the structure has: 512 flags and five settings. */

@@ -4,7 +4,7 @@
 import koffi from 'koffi';
 import { StatusError } from '../../../domain/status.ts';
 import type { LlamaLibrary } from './libllama.ts';
-import { bytes, float32Array, int32Array, type NativeArray } from './native-arrays.ts';
+import { float32Array, type NativeArray } from './native-arrays.ts';
 import type { ModelParams } from './structs.ts';
 
 export interface ModelLoadOptions {
@@ -42,12 +42,15 @@ export class LlamaModel {
   readonly #specialPieces: (Buffer | undefined)[] = [];
   readonly #isEog: boolean[] = [];
   #endTokens: readonly number[] | undefined;
-  #tokens = int32Array(4096);
+  #tokens = new Int32Array(4096);
   #longestPiece: number | undefined;
-  readonly #piece = bytes(512);
+  readonly #piece = Buffer.alloc(512);
+  /** Kept, since libllama has its address. */
+  readonly tensorSplit: NativeArray<Float32Array> | undefined;
 
-  private constructor(library: LlamaLibrary, pointer: bigint) {
+  private constructor(library: LlamaLibrary, pointer: bigint, split: NativeArray<Float32Array> | undefined) {
     this.library = library;
+    this.tensorSplit = split;
     this.pointer = pointer;
     this.vocab = library.functions.llama_model_get_vocab(pointer)!;
     this.tokenCount = library.functions.llama_vocab_n_tokens(this.vocab);
@@ -81,7 +84,7 @@ export class LlamaModel {
         });
       });
       if (pointer === null) throw loadFailed(path, library.takeMessages());
-      return new LlamaModel(library, pointer);
+      return new LlamaModel(library, pointer, split);
     } finally {
       koffi.unregister(progress);
     }
@@ -124,8 +127,8 @@ export class LlamaModel {
 
   get description(): string {
     const { functions } = this.library;
-    const length = functions.llama_model_desc(this.pointer, this.#piece.address, this.#piece.values.length);
-    return this.#piece.values.toString('utf8', 0, Math.max(length, 0));
+    const length = functions.llama_model_desc(this.pointer, this.#piece, this.#piece.length);
+    return this.#piece.toString('utf8', 0, Math.max(length, 0));
   }
 
   get byteLength(): number {
@@ -144,15 +147,9 @@ export class LlamaModel {
   /** A value of the GGUF's metadata as text. */
   metadata(key: string): string | undefined {
     const { functions } = this.library;
-    const length = functions.llama_model_meta_val_str(
-      this.pointer,
-      key,
-      this.#piece.address,
-      this.#piece.values.length,
-    );
-    return length < 0
-      ? undefined
-      : this.#piece.values.toString('utf8', 0, Math.min(length, this.#piece.values.length));
+    const piece = this.#piece;
+    const length = functions.llama_model_meta_val_str(this.pointer, key, piece, piece.length);
+    return length < 0 ? undefined : piece.toString('utf8', 0, Math.min(length, piece.length));
   }
 
   get beginToken(): number {
@@ -199,15 +196,14 @@ export class LlamaModel {
 
   tokenize(text: string, options: TokenizeOptions): number[] {
     const source = Buffer.from(text);
-    const address = source.length === 0 ? null : koffi.address(source);
     for (;;) {
-      const { address: target, values } = this.#tokens;
+      const tokens = this.#tokens;
       const count = this.library.functions.llama_tokenize(
-        ...([this.vocab, address, source.length, target, values.length] as const),
+        ...([this.vocab, source, source.length, tokens, tokens.length] as const),
         ...([options.isSpecialAdded, options.isSpecialParsed] as const),
       );
-      if (count >= 0) return Array.from(values.subarray(0, count));
-      this.#tokens = int32Array(moreTokens(count));
+      if (count >= 0) return Array.from(tokens.subarray(0, count));
+      this.#tokens = new Int32Array(moreTokens(count));
     }
   }
 
@@ -237,18 +233,11 @@ export class LlamaModel {
   #readPiece(token: number, isSpecial: boolean): Buffer {
     const { functions } = this.library;
     if (token < 0 || token >= this.tokenCount) return Buffer.alloc(0);
-    let target: NativeArray<Buffer> = this.#piece;
+    let target = this.#piece;
     for (;;) {
-      const length = functions.llama_token_to_piece(
-        this.vocab,
-        token,
-        target.address,
-        target.values.length,
-        0,
-        isSpecial,
-      );
-      if (length >= 0) return Buffer.from(target.values.subarray(0, length));
-      target = bytes(-length);
+      const length = functions.llama_token_to_piece(this.vocab, token, target, target.length, 0, isSpecial);
+      if (length >= 0) return Buffer.from(target.subarray(0, length));
+      target = Buffer.alloc(-length);
     }
   }
 

@@ -144,3 +144,16 @@ export const SAMPLER_SEQ_CONFIG_BYTES = 16;
 export const TOKEN_DATA_BYTES = 12;
 
 export const SAMPLER_CHAIN_PARAMS: KoffiType = koffi.struct({ no_perf: 'bool' });
+
+/** By the names in functions.ts; the others are C's own. */
+const TYPES: Readonly<Record<string, KoffiType | string>> = {
+  ModelParams: MODEL_PARAMS,
+  ContextParams: CONTEXT_PARAMS,
+  Batch: BATCH,
+  ChainParams: SAMPLER_CHAIN_PARAMS,
+  array: 'void *',
+};
+
+export function typeNamed(name: string): KoffiType | string {
+  return TYPES[name] ?? name;
+}

@@ -4,7 +4,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import koffi from 'koffi';
 import { LLAMA_FUNCTIONS } from './functions.ts';
-import { int32Array } from './native-arrays.ts';
+import { typeNamed } from './structs.ts';
 
 export interface TokenizeTask {
   readonly vocab: bigint;
@@ -18,16 +18,18 @@ export type TokenizeAnswer = Int32Array | number;
 
 const { result, arguments: args } = LLAMA_FUNCTIONS.llama_tokenize;
 const { file } = workerData as { file: string };
-const tokenize = koffi.load(file).func('llama_tokenize', result, [...args]) as (...args: unknown[]) => number;
+const tokenize = koffi.load(file).func('llama_tokenize', typeNamed(result), args.map(typeNamed)) as (
+  ...args: unknown[]
+) => number;
 
 parentPort!.on('message', (task: TokenizeTask) => {
   const source = Buffer.from(task.text);
   // A token has at least one byte, the special ones at the ends aside.
-  const tokens = int32Array(source.length + 16);
+  const tokens = new Int32Array(source.length + 16);
   const count = tokenize(
-    ...[task.vocab, source.length === 0 ? null : koffi.address(source), source.length],
-    ...[tokens.address, tokens.values.length, task.isSpecialAdded, task.isSpecialParsed],
+    ...[task.vocab, source, source.length, tokens, tokens.length],
+    ...[task.isSpecialAdded, task.isSpecialParsed],
   );
-  const answer: TokenizeAnswer = count < 0 ? count : tokens.values.slice(0, count);
+  const answer: TokenizeAnswer = count < 0 ? count : tokens.slice(0, count);
   parentPort!.postMessage(answer);
 });
