@@ -42,7 +42,10 @@ export class JsonThread {
     const task: ThreadTask = { id: this.#nextId++, module: module.href, options };
     return new Promise((resolve, reject) => {
       this.#pending.set(task.id, { resolve, reject });
-      this.#ensureWorker().postMessage(task, ownedBuffers(moved));
+      const worker = this.#ensureWorker();
+      // A process that wants to end waits for tasks, not for the thread.
+      worker.ref();
+      worker.postMessage(task, ownedBuffers(moved));
     });
   }
 
@@ -53,10 +56,10 @@ export class JsonThread {
   #ensureWorker(): Worker {
     if (this.#worker !== undefined) return this.#worker;
     const worker = new Worker(new URL('./json-thread-worker.js', import.meta.url));
-    worker.unref();
     worker.on('message', (result: ThreadResult) => {
       const pending = this.#pending.get(result.id);
       this.#pending.delete(result.id);
+      if (this.#pending.size === 0) worker.unref();
       if (result.isOk) pending?.resolve(result.value);
       else pending?.reject(new StatusError(result.code, result.message));
     });
