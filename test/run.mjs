@@ -1,8 +1,9 @@
-// The runner behind `npm test`, after the build: makes the Python environment, runs the unit tests of dist/ in
-// parallel and the tests of dist-test/ one file after another (they start servers), and sums up. Everything
-// skipped is named with its reason; the last line is "N passed, M failed, K skipped".
+// The runner behind `npm test`, after the build: makes the Python environments, runs the unit tests of dist/ and the tests of
+// dist-test/ two files at a time, those that measure or kill one after another, and sums up. Everything skipped is named with
+// its reason; the last line is "N passed, M failed, K skipped".
 //
 //     node test/run.mjs [part of a file name ...]     runs only the files whose path contains one of the parts
+//     NEREID_TEST_FRAMEWORKS=1                        installs torch, tensorflow and openvino, too: once, seven gigabytes
 import { existsSync, readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, join, relative } from 'node:path';
@@ -12,19 +13,51 @@ import { makePythonEnv } from './support/python-env.mjs';
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
 const FILE_MS_MAX = 5 * 60_000;
+const LANES = Math.min(2, availableParallelism());
+/** What looks at rates, at deadlines or at what a killed process costs the others wants the machine for itself. */
+const ALONE = /\/fault\/|perf-analyzer|llama-load/;
 const wanted = process.argv.slice(2);
 const startedMs = Date.now();
 
 /** @type {{ passed: number, cancelled: number, failed: { where: string, error: unknown }[], skipped: { where: string, reason: string }[] }} */
 const tally = { passed: 0, cancelled: 0, failed: [], skipped: [] };
 
-const python = await makePythonEnv();
-if ('python' in python) process.env.NEREID_TEST_PYTHON = python.python;
-else process.env.NEREID_TEST_PYTHON_REASON = python.reason;
-
-await runFiles('unit tests', testFiles('dist', 'src'), Math.min(2, availableParallelism()));
-await runFiles('end-to-end tests', testFiles('dist-test/test', 'test'), 1);
+const unitTests = testFiles('dist', 'src');
+const otherTests = testFiles('dist-test/test', 'test');
+await preparePython('NEREID_TEST_PYTHON', {});
+if (otherTests.some((file) => file.endsWith('/triton.test.js'))) {
+  await preparePython('NEREID_TRITON_PYTHON', { name: 'triton-venv', requirements: 'side-by-side' });
+}
+if (otherTests.some((file) => file.endsWith('/frameworks.test.js'))) {
+  const requirements = 'e2e/framework_models';
+  const isMade = process.env.NEREID_TEST_FRAMEWORKS === '1';
+  await preparePython('NEREID_FRAMEWORK_PYTHON', { name: 'framework-venv', requirements, isMade });
+}
+await runFiles('unit tests', unitTests, LANES);
+await runFiles(
+  'end-to-end tests',
+  otherTests.filter((file) => !ALONE.test(file)),
+  LANES,
+);
+await runFiles(
+  'end-to-end tests, one at a time',
+  otherTests.filter((file) => ALONE.test(file)),
+  1,
+);
 summarize();
+
+/**
+ * An interpreter under this name in the environment of the tests, or NAME_REASON. One that is named already is taken.
+ * @param {string} variable
+ * @param {{ name?: string, requirements?: string, isMade?: boolean }} options
+ */
+async function preparePython(variable, { name, requirements = 'support', isMade }) {
+  if (process.env[variable]) return;
+  const file = join(ROOT, 'test', requirements, 'requirements.txt');
+  const python = await makePythonEnv(file, { name, isMade });
+  if ('python' in python) process.env[variable] = python.python;
+  else process.env[`${variable}_REASON`] = python.reason;
+}
 
 /**
  * Compiled tests whose source still exists: what a deleted source left behind in the output is not run.

@@ -1,6 +1,6 @@
 // The backends that run a framework's own models, against the frameworks themselves: programs in framework_models/
-// make the models and compare answers. A framework is large, so nothing is installed here: it is used where the
-// interpreter named by NEREID_FRAMEWORK_PYTHON, or that of the tests, has it.
+// make the models and compare answers. A framework is large: it is used where the interpreter named by
+// NEREID_FRAMEWORK_PYTHON, or that of the tests, has it. With NEREID_TEST_FRAMEWORKS=1 the runner installs all but vLLM, once.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -27,9 +27,11 @@ const PROGRAM_MS_MAX = 480_000;
 for (const framework of FRAMEWORKS) {
   const python = CANDIDATES.find((candidate) => hasModule(candidate, framework.module));
   const installer = CANDIDATES[0] ?? 'python3';
-  const skip =
-    python === undefined &&
-    `no interpreter has ${framework.module}; install it with: ${installer} -m pip install ${framework.package}`;
+  const how =
+    framework.backend === 'vllm'
+      ? `install it with: ${installer} -m pip install ${framework.package}`
+      : 'NEREID_TEST_FRAMEWORKS=1 installs it (once, seven gigabytes for all three)';
+  const skip = python === undefined && `no interpreter has ${framework.module}; ${how}`;
   describe(`the backend ${framework.backend}`, { skip }, () => {
     const script = `e2e/framework_models/${framework.backend}_models.py`;
     let repository: TestRepository;

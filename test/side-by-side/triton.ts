@@ -1,20 +1,14 @@
-// The real Triton as a program that play.ts can start: its Python backend, from PyPI, in an environment of its own that is
-// made once in the user's cache. Where it cannot be had, the caller gets the reason.
+// The real Triton as a program that play.ts can start: its Python backend, from PyPI, in an environment of its own that the
+// runner has made (requirements.txt). Where it cannot be had, the caller gets the reason.
 import { execFile } from 'node:child_process';
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { inRoot } from '../support/paths.ts';
-import { pythonSkip } from '../support/python.ts';
 import type { ServerOptions } from '../support/server.ts';
 
 const SHARED_MEMORY = '/dev/shm';
-
-/** What of test/support/python-env.mjs is used here. */
-interface PythonEnvironment {
-  makePythonEnv(name: string, requirements: string): Promise<{ python: string } | { reason: string }>;
-}
 
 /** What of bench/environment.mjs is used here. */
 interface BenchEnvironment {
@@ -28,27 +22,24 @@ interface BenchEnvironment {
 export type Triton = Pick<ServerOptions, 'program' | 'env'>;
 
 export async function findTriton(): Promise<Triton | { reason: string }> {
-  if (pythonSkip !== false) return { reason: pythonSkip };
-  const { makePythonEnv } = await importScript<PythonEnvironment>('test', 'support', 'python-env.mjs');
-  const requirements = inRoot('test', 'side-by-side', 'requirements.txt');
-  const made = await makePythonEnv('triton-venv', requirements);
-  if ('reason' in made) return { reason: `the real Triton is not to be had: ${made.reason}` };
+  const python = process.env.NEREID_TRITON_PYTHON;
+  if (python === undefined) {
+    const reason = process.env.NEREID_TRITON_PYTHON_REASON ?? 'run through `npm test`';
+    return { reason: `the real Triton is not to be had: ${reason}` };
+  }
   const script =
     'import sys, sysconfig as s; print(s.get_path("purelib"), s.get_config_var("LIBDIR"), "%d.%d" % sys.version_info[:2])';
-  const { stdout } = await promisify(execFile)(made.python, ['-c', script]);
+  const { stdout } = await promisify(execFile)(python, ['-c', script]);
   const [site, lib, tag] = stdout.trim().split(' ') as [string, string, string];
   try {
-    const { prepareTriton } = await importScript<BenchEnvironment>('bench', 'environment.mjs');
-    const { binary, args, env } = prepareTriton({ python: made.python, site, lib, tag });
+    const file = pathToFileURL(inRoot('bench', 'environment.mjs')).href;
+    const { prepareTriton } = (await import(file)) as BenchEnvironment;
+    const { binary, args, env } = prepareTriton({ python, site, lib, tag });
     const prefix = `--backend-config=python,shm-region-prefix-name=${regionPrefix()}`;
     return { program: { file: binary, args: [...args, prefix] }, env };
   } catch (error) {
     return { reason: (error as Error).message };
   }
-}
-
-async function importScript<T>(...path: string[]): Promise<T> {
-  return (await import(pathToFileURL(inRoot(...path)).href)) as T;
 }
 
 /** A Triton that is killed leaves its shared memory behind. */

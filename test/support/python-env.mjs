@@ -1,24 +1,22 @@
 // Makes a Python environment of the tests, once per content of its requirements.txt, in the user's cache
-// directory. Called by test/run.mjs, and by the tests that need one of their own. Never throws: a machine
-// without Python or without a package index gets a reason, and the tests are skipped with it.
+// directory. Called by test/run.mjs. Never throws: a machine without Python or without a package index gets a
+// reason, and the tests are skipped with it.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 const INSTALL_MS_MAX = 5 * 60_000;
-const REQUIREMENTS = join(dirname(fileURLToPath(import.meta.url)), 'requirements.txt');
 const SYSTEM_PYTHON = process.env.NEREID_PYTHON ?? 'python3';
 
 /**
- * @param {string} name
- * @param {string} requirements a file; the tests' own unless told
+ * @param {string} requirements the file
+ * @param {{ name?: string, isMade?: boolean }} options isMade: false takes one that is there, and makes none
  * @returns {Promise<{ python: string } | { reason: string }>}
  */
-export async function makePythonEnv(name = 'test-venv', requirements = REQUIREMENTS) {
+export async function makePythonEnv(requirements, { name = 'test-venv', isMade = true } = {}) {
   const version = await run(SYSTEM_PYTHON, ['-c', 'import sys; print(sys.version)'], 20_000);
   if (version.code !== 0) return { reason: `${SYSTEM_PYTHON} does not run: ${lastLine(version.output)}` };
   const key = createHash('sha256')
@@ -29,6 +27,7 @@ export async function makePythonEnv(name = 'test-venv', requirements = REQUIREME
   const folder = join(cache, 'nereid', `${name}-${key.slice(0, 16)}`);
   const done = join(folder, 'complete');
   if (existsSync(done)) return { python: pythonIn(folder) };
+  if (!isMade) return { reason: `${folder} was not made` };
 
   // Built beside its place and renamed, so that two runs at once do not see half an environment.
   const draft = `${folder}.${process.pid}`;
