@@ -80,4 +80,6 @@ export interface ServerCalls {
   isReady(model: string, version: string): Promise<boolean>;
   /** The value after the action. */
   metric(call: ServerMetricCall): Promise<number>;
+  /** Actions in this order, of which nobody wants to hear; what the server refuses is left out. */
+  noteMetrics(calls: readonly ServerMetricCall[]): void;
 }

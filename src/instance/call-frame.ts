@@ -68,8 +68,17 @@ export interface ReadyCallMessage {
   readonly version: string;
 }
 
-export interface MetricCallMessage {
+export interface MetricCallMessage extends MetricAction {
   readonly kind: 'metric';
+}
+
+/** Has no result. */
+export interface MetricsCallMessage {
+  readonly kind: 'metrics';
+  readonly calls: readonly MetricAction[];
+}
+
+export interface MetricAction {
   readonly family: {
     readonly name: string;
     readonly help: string;
@@ -85,13 +94,16 @@ export interface MetricCallMessage {
   readonly count?: number;
 }
 
-/** A callId of 0 wants no result. */
+/** The callId of a call that wants no result. */
+export const NO_RESULT = 0;
+
 export type CallMessage = { readonly callId: number } & (
   | InferCallMessage
   | LoadCallMessage
   | UnloadCallMessage
   | ReadyCallMessage
   | MetricCallMessage
+  | MetricsCallMessage
 );
 
 /** One result; only inference may have several. */

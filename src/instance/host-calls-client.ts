@@ -17,6 +17,8 @@ import {
   fromCallParameters,
   type InferCallMessage,
   type LoadCallMessage,
+  type MetricsCallMessage,
+  NO_RESULT,
   planOffsets,
   type ResultMessage,
   toCallParameters,
@@ -92,6 +94,11 @@ export class HostCallsClient implements ServerCalls {
 
   async metric(call: ServerMetricCall): Promise<number> {
     return Number(await this.#ask({ kind: 'metric', ...call }, []));
+  }
+
+  noteMetrics(calls: readonly ServerMetricCall[]): void {
+    const message: MetricsCallMessage = { kind: 'metrics', calls };
+    this.#write(encodeCallFrame(FRAME_CALL, { callId: NO_RESULT, ...message }, []));
   }
 
   /** A call with one result. */

@@ -21,11 +21,8 @@ const STATS: SchedulerStats = {
 
 function setUp() {
   const calls: ServerMetricCall[] = [];
-  const metric = (call: ServerMetricCall) => {
-    calls.push(call);
-    return Promise.resolve(0);
-  };
-  const metrics = new EngineMetrics({ metric } as Partial<ServerCalls> as ServerCalls, {
+  const noteMetrics = (more: readonly ServerMetricCall[]) => void calls.push(...more);
+  const metrics = new EngineMetrics({ noteMetrics } as Partial<ServerCalls> as ServerCalls, {
     ...{ name: 'smol', version: 3, contextLength: 100 },
   });
   /** What has been told since the last call; closing sends what is gathered. */

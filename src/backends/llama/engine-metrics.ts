@@ -1,5 +1,5 @@
 // What an LLM shows on the metrics port, under Triton-style names and under vLLM's, for dashboards that exist. Changes are
-// gathered and sent to the server a few times a second: a step of the engine must not cost a message for each.
+// gathered and sent to the server a few times a second, all in one message: a step of the engine must not wait for them.
 
 import type { ServerCalls, ServerMetricCall } from '../../backend/server-calls.ts';
 import type { SchedulerStats } from './scheduler/step-plan.ts';
@@ -118,6 +118,8 @@ export class EngineMetrics {
   readonly #histograms = new Map<HistogramName, Observed>();
   readonly #finished = new Map<string, number>();
   readonly #madeFinished = new Set<string>();
+  /** What the next message tells. */
+  #told: ServerMetricCall[] = [];
   #timer: NodeJS.Timeout | undefined;
   #lastFlushMs = performance.now();
 
@@ -141,6 +143,7 @@ export class EngineMetrics {
     for (const name of keysOf(HISTOGRAMS)) {
       this.#tell('histogram', HISTOGRAMS[name], 'create', 0, { buckets: this.#buckets[name] });
     }
+    this.#send();
   }
 
   count(name: CounterName, by: number): void {
@@ -217,6 +220,12 @@ export class EngineMetrics {
     this.#histograms.clear();
     for (const [reason, by] of this.#finished) this.#tellFinished(reason, by);
     this.#finished.clear();
+    this.#send();
+  }
+
+  #send(): void {
+    if (this.#told.length > 0) this.#calls?.noteMetrics(this.#told);
+    this.#told = [];
   }
 
   /** Rates go back to zero when nothing more comes, so another flush is asked for while they are not. */
@@ -252,16 +261,14 @@ export class EngineMetrics {
   ): void {
     for (const name of [triton, vllm]) {
       if (name === undefined) continue;
-      const call: ServerMetricCall = {
+      this.#told.push({
         family: { name, help, type },
         labels: { ...this.#labels, ...extra.labels },
         buckets: extra.buckets ?? [],
         action,
         value,
         ...(extra.count === undefined ? {} : { count: extra.count }),
-      };
-      // A metric that the server refuses is not worth a request.
-      this.#calls?.metric(call).catch(() => {});
+      });
     }
   }
 }

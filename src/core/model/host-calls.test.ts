@@ -277,9 +277,23 @@ test('metrics stand in the registry until they are deleted or the host ends; id 
   metric(0, { action: 'observe', value: 4 });
   metric(4, { action: 'declare', family: { name: 'f', help: 'h', type: 'counter' } });
   metric(5, { action: 'value', labels: {} });
+  const many = { family: { name: 'f', help: 'h', type: 'gauge' }, labels: { a: 'b' }, buckets: [] } as const;
+  bench.calls.onCall(
+    {
+      callId: 0,
+      kind: 'metrics',
+      calls: [
+        { ...many, action: 'set', value: 5 },
+        { ...many, labels: {}, action: 'set', value: 6 },
+        { ...many, action: 'increment', value: 2 },
+      ],
+    },
+    [],
+  );
+  metric(6, { action: 'value' });
   assert.deepEqual(
     bench.results.map(({ value, error }) => value ?? error?.message),
-    [0, 0, 4, 'Family name already exists with different type', "metric family 'f' has no such metric"],
+    [0, 0, 4, 'Family name already exists with different type', "metric family 'f' has no such metric", 7],
   );
   bench.calls.close();
   assert.deepEqual(names(), []);

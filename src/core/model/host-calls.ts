@@ -10,6 +10,7 @@ import {
   fromCallParameters,
   type InferCallMessage,
   type LoadCallMessage,
+  NO_RESULT,
   type ParentRequest,
   type ResultMessage,
 } from '../../instance/call-frame.ts';
@@ -52,9 +53,6 @@ interface OpenCall {
 
 type ControlCall = Extract<CallMessage, { kind: 'load' | 'unload' }>;
 
-/** A call with this id wants no result. */
-const NO_RESULT = 0;
-
 export class HostCalls {
   readonly #options: HostCallsOptions;
   readonly #open = new Map<number, OpenCall>();
@@ -75,6 +73,9 @@ export class HostCalls {
         return;
       case 'metric':
         this.#answer(callId, () => this.#metrics.act(call));
+        return;
+      case 'metrics':
+        for (const one of call.calls) this.#answer(NO_RESULT, () => this.#metrics.act(one));
         return;
       case 'ready':
         this.#answer(callId, () => this.#options.services.isModelReady(call.model, call.version));

@@ -2,7 +2,7 @@
 // model keeps them; equal names and labels of several instances are one series, as in Triton.
 
 import { internal, invalidArgument, unsupported } from '../../domain/status.ts';
-import type { MetricCallMessage } from '../../instance/call-frame.ts';
+import type { MetricAction } from '../../instance/call-frame.ts';
 import type { MetricsRegistry } from '../stats/metrics-registry.ts';
 
 type Series =
@@ -24,7 +24,7 @@ export class HostMetrics {
   }
 
   /** The value after the action. */
-  act(call: MetricCallMessage): number {
+  act(call: MetricAction): number {
     const key = JSON.stringify([call.family.name, call.family.type, Object.entries(call.labels).sort()]);
     if (call.action === 'declare') return this.#declare(call);
     if (call.action === 'create') return this.#create(key, call);
@@ -40,19 +40,19 @@ export class HostMetrics {
   }
 
   /** A family without metrics is not shown; obtaining one and giving it back only checks name and type. */
-  #declare(call: MetricCallMessage): number {
+  #declare(call: MetricAction): number {
     this.#obtain({ ...call, labels: {}, buckets: [] }).release();
     return 0;
   }
 
-  #create(key: string, call: MetricCallMessage): number {
+  #create(key: string, call: MetricAction): number {
     const held = this.#held.get(key);
     if (held !== undefined) held.count++;
     else this.#held.set(key, { handle: this.#obtain(call), count: 1 });
     return 0;
   }
 
-  #obtain({ family, labels, buckets }: MetricCallMessage): Series {
+  #obtain({ family, labels, buckets }: MetricAction): Series {
     const { name, help, type } = family;
     if (buckets.some((bound, i) => i > 0 && bound <= buckets[i - 1]!)) {
       throw invalidArgument('Bucket Boundaries must be strictly sorted');
@@ -82,7 +82,7 @@ function prometheusText(message: string): string {
   return 'Family name already exists with different type';
 }
 
-function change({ series }: Series, { action, value, count, family }: MetricCallMessage): number {
+function change({ series }: Series, { action, value, count, family }: MetricAction): number {
   const kind = `TRITONSERVER_METRIC_KIND_${family.type.toUpperCase()}`;
   const isAllowed =
     (action === 'value' && family.type !== 'histogram') ||
