@@ -169,7 +169,6 @@ describe('the engine', { skip }, () => {
           isPrefixReuse: true,
           keptCellsMax: keptCells,
           keptCellsMin: keptCells,
-          keptCellsFew: keptCells,
         },
       },
       adapters: [],

@@ -84,7 +84,7 @@ describe('an engine with sampler threads', { skip }, () => {
           runningMax: 16,
         },
         ...{ waitingMax: 100, contextLength: CELLS, isContextShift: false },
-        ...{ isPrefixReuse: false, keptCellsMax: 0, keptCellsMin: 0, keptCellsFew: 0 },
+        ...{ isPrefixReuse: false, keptCellsMax: 0, keptCellsMin: 0 },
       },
       ...{ adapters: [], isDeviceSampling: false, pool, drafter: undefined },
       ...{ draftTokens: 3, draftSequencesMax: 4 },

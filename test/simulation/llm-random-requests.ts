@@ -43,7 +43,6 @@ export function randomLimits(prng: Prng): SchedulerLimits {
     isContextShift: prng.boolean(0.4),
     isPrefixReuse: prng.boolean(0.85),
     keptCellsMax: prng.boolean() ? cellCount : prng.integer(0, cellCount >> 1),
-    keptCellsFew: prng.integer(0, cellCount),
     keptCellsMin: prng.boolean() ? cellCount : prng.integer(0, cellCount >> 2),
   };
 }

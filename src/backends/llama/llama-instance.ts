@@ -141,7 +141,6 @@ export class LlamaInstance implements BackendInstance {
         isPrefixReuse: limits.isPrefixCache,
         keptCellsMax: limits.keptCellsMax,
         keptCellsMin: limits.keptCellsMin,
-        keptCellsFew: limits.keptCellsFew,
       },
       adapters,
       isDeviceSampling: limits.isDeviceSampling,

@@ -23,7 +23,6 @@ export interface ModelLimits {
   readonly isPrefixCache: boolean;
   readonly keptCellsMax: number;
   readonly keptCellsMin: number;
-  readonly keptCellsFew: number;
   readonly embeddingTokens: number;
   readonly pooling: Pooling;
   /** One state per sequence, which cannot be cut back to an earlier token: no shared prefixes, no speculation. */
@@ -51,7 +50,7 @@ const APART_ROWS = 64;
 const PROMPT_CELLS_MAX = 2048;
 /**
  * Every row of a decode looks at every cell, if only to see that it is not its own: on a CPU in the arithmetic, beside a GPU in
- * the mask that is made for it. None at all while prompts do not begin alike and several run (docs/adr/0010).
+ * the mask that is made for it. None at all while prompts do not begin alike (docs/adr/0010).
  */
 const KEPT_CELLS_DEFAULT = 1024;
 const KEPT_CELLS_WITHOUT_REUSE = 0;
@@ -117,8 +116,6 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
     isPrefixCache,
     keptCellsMax: settings.prefixCacheCells ?? (isGpu ? cellCount : KEPT_CELLS_DEFAULT),
     keptCellsMin: settings.prefixCacheCells ?? KEPT_CELLS_WITHOUT_REUSE,
-    // A GPU computes a prompt again sooner than it would have looked at its cells in a few hundred steps.
-    keptCellsFew: settings.prefixCacheCells ?? (isGpu ? KEPT_CELLS_WITHOUT_REUSE : KEPT_CELLS_DEFAULT),
     embeddingTokens: Math.min(
       trained,
       settings.contextLength ?? (isGenerating ? EMBEDDING_TOKENS_DEFAULT_MAX : CONTEXT_LENGTH_DEFAULT_MAX),

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KeepPolicy } from './keep-policy.ts';
 
-const LIMITS = { keptCellsMax: 1000, keptCellsMin: 0, keptCellsFew: 600 };
-const MANY = 5;
+const LIMITS = { keptCellsMax: 1000, keptCellsMin: 0 };
 const ADAPTER = 0;
 
 /** A text of its own for each seed. */
@@ -24,46 +23,39 @@ function afterStrangers(count = 40): KeepPolicy {
 }
 
 test('keeps what it may at first, and nothing after many prompts that were all new', () => {
-  assert.equal(new KeepPolicy(LIMITS).cellsMax(MANY), 1000);
-  assert.equal(afterStrangers(20).cellsMax(MANY), 1000);
-  assert.equal(afterStrangers(40).cellsMax(MANY), 0);
-});
-
-test('while hardly anybody runs some are kept all the same', () => {
-  assert.equal(afterStrangers(40).cellsMax(0), 600);
-  assert.equal(afterStrangers(40).cellsMax(1), 600);
-  assert.equal(afterStrangers(40).cellsMax(2), 0);
-  assert.equal(afterStrangers(20).cellsMax(0), 1000);
+  assert.equal(new KeepPolicy(LIMITS).cellsMax, 1000);
+  assert.equal(afterStrangers(20).cellsMax, 1000);
+  assert.equal(afterStrangers(40).cellsMax, 0);
 });
 
 test('one prompt that begins like an earlier text is enough', () => {
   const policy = afterStrangers();
   serve(policy, [...text(3), ...text(1000, 16)]);
-  assert.equal(policy.cellsMax(MANY), 1000);
+  assert.equal(policy.cellsMax, 1000);
 });
 
 test('another adapter, or another beginning, is another text', () => {
   const policy = afterStrangers();
   serve(policy, text(3), ADAPTER + 1);
   serve(policy, [1, ...text(3)]);
-  assert.equal(policy.cellsMax(MANY), 0);
+  assert.equal(policy.cellsMax, 0);
 });
 
 test('cells that are found count as well', () => {
   const policy = afterStrangers();
   policy.noteBegin(ADAPTER, text(1000), 60);
-  assert.equal(policy.cellsMax(MANY), 1000);
+  assert.equal(policy.cellsMax, 1000);
 });
 
 test('texts that are long gone are forgotten', () => {
   const policy = afterStrangers();
   for (let seed = 0; seed < 20; seed++) serve(policy, text(2000 + seed, 16 * 512));
   serve(policy, text(3));
-  assert.equal(policy.cellsMax(MANY), 0);
+  assert.equal(policy.cellsMax, 0);
 });
 
 test('a number that is given holds always', () => {
-  const policy = new KeepPolicy({ keptCellsMax: 500, keptCellsMin: 500, keptCellsFew: 500 });
+  const policy = new KeepPolicy({ keptCellsMax: 500, keptCellsMin: 500 });
   for (let seed = 0; seed < 40; seed++) serve(policy, text(seed));
-  assert.equal(policy.cellsMax(MANY), 500);
+  assert.equal(policy.cellsMax, 500);
 });

@@ -1,11 +1,9 @@
-// How many cells are kept for later prompts: all that may be, while prompts begin like earlier ones or hardly anybody runs whom
-// they would slow down; else only so many as cost nothing. It remembers earlier texts as numbers, longer than their cells are there, so that it sees when keeping would be
+// How many cells are kept for later prompts: all that may be, while prompts begin like earlier ones; else only so many as
+// cost nothing. It remembers earlier texts as numbers, longer than their cells are there, so that it sees when keeping would be
 // of use again. Used by KvLedger.
 
 import type { SchedulerLimits } from './step-plan.ts';
 
-/** Every running text looks at every cell. */
-const FEW_RUNNING_MAX = 1;
 /** Prompts that hardly ever begin alike are not worth the cells that they leave behind. */
 const WORTHWHILE_SHARE = 0.05;
 const REUSE_WEIGHT = 0.1;
@@ -14,27 +12,21 @@ const BLOCK_TOKENS = 16;
 /** Of all texts together: some tens of long ones, hundreds of short ones. */
 const BLOCKS_MAX = 8192;
 
-export type KeepLimits = Pick<SchedulerLimits, 'keptCellsMax' | 'keptCellsMin' | 'keptCellsFew'>;
-
 export class KeepPolicy {
   readonly #cellsMax: number;
   readonly #cellsMin: number;
-  readonly #cellsFew: number;
   /** Each stands for a beginning of some text; the oldest first. */
   readonly #known = new Set<number>();
   /** Of a prompt, what was there already or would have been: a moving average over prompts. */
   #reusedShare = 1;
 
-  constructor(limits: KeepLimits) {
-    this.#cellsMax = limits.keptCellsMax;
-    this.#cellsMin = Math.min(limits.keptCellsMin, limits.keptCellsMax);
-    this.#cellsFew = Math.min(Math.max(limits.keptCellsFew, this.#cellsMin), limits.keptCellsMax);
+  constructor({ keptCellsMax, keptCellsMin }: Pick<SchedulerLimits, 'keptCellsMax' | 'keptCellsMin'>) {
+    this.#cellsMax = keptCellsMax;
+    this.#cellsMin = Math.min(keptCellsMin, keptCellsMax);
   }
 
-  /** While so many others run. */
-  cellsMax(runningCount: number): number {
-    if (this.#reusedShare >= WORTHWHILE_SHARE) return this.#cellsMax;
-    return runningCount <= FEW_RUNNING_MAX ? this.#cellsFew : this.#cellsMin;
+  get cellsMax(): number {
+    return this.#reusedShare < WORTHWHILE_SHARE ? this.#cellsMin : this.#cellsMax;
   }
 
   noteBegin(adapter: number, prompt: readonly number[], reusedTokens: number): void {

@@ -44,7 +44,7 @@ export class KvLedger {
   constructor(
     limits: Pick<
       SchedulerLimits,
-      'cellCount' | 'sequenceCount' | 'isPrefixReuse' | 'keptCellsMax' | 'keptCellsMin' | 'keptCellsFew'
+      'cellCount' | 'sequenceCount' | 'isPrefixReuse' | 'keptCellsMax' | 'keptCellsMin'
     >,
   ) {
     this.#cellCount = limits.cellCount;
@@ -154,7 +154,7 @@ export class KvLedger {
     // Where others hold all of its cells, the id would keep nothing.
     if (!this.#isPrefixReuse || !isExclusive(sequence)) this.#drop(sequence);
     else this.#kept.add(sequence);
-    const cellsMax = this.#keep.cellsMax(this.#sequencesUsed - this.#kept.size);
+    const { cellsMax } = this.#keep;
     while (this.#cellsCached > cellsMax) {
       const surplus = this.#cellsCached - cellsMax;
       this.#evict(this.#leastRecentlyUsed(), Math.max(surplus, EVICTION_CELLS_MIN));

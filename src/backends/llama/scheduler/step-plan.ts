@@ -23,8 +23,6 @@ export interface SchedulerLimits {
   readonly keptCellsMax: number;
   /** The same while prompts do not begin like earlier ones. */
   readonly keptCellsMin: number;
-  /** And while hardly anybody runs. */
-  readonly keptCellsFew: number;
 }
 
 export interface NewRequest {

@@ -13,7 +13,7 @@ import { StepScheduler } from './step-scheduler.ts';
 const LIMITS: SchedulerLimits = {
   ...{ cellCount: 1_000, sequenceCount: 8, stepTokensMax: 64, prefillChunkMax: 16, apartRowsMin: 1_000 },
   ...{ runningMax: 8, waitingMax: 16, contextLength: 500, isContextShift: false, isPrefixReuse: true },
-  ...{ keptCellsMax: 1_000, keptCellsMin: 1_000, keptCellsFew: 1_000 },
+  ...{ keptCellsMax: 1_000, keptCellsMin: 1_000 },
 };
 
 function makeScheduler(limits: Partial<SchedulerLimits> = {}): StepScheduler {
@@ -47,7 +47,7 @@ function shape({ rows }: StepPlan): [id: number, firstPosition: number, count: n
 }
 
 test('keeps less where prompts never begin alike, and more again when they do', () => {
-  const scheduler = makeScheduler({ keptCellsMax: 400, keptCellsMin: 0, keptCellsFew: 0 });
+  const scheduler = makeScheduler({ keptCellsMax: 400, keptCellsMin: 0 });
   let id = 0;
   const ask = (from: number) => {
     scheduler.add(makeRequest(++id, tokens(from, 60)));
