@@ -415,7 +415,7 @@ describe('a llama model through generate', { skip: 'reason' in gguf ? gguf.reaso
       const refuse = async (sampling: object) => (await client.error(greedy(FRANCE, { ...sampling }))).error;
       assert.match(
         await refuse({ structured_outputs: { xml: 1 } }),
-        /structured_outputs has an unknown key 'xml'/,
+        /'structured_outputs': unknown key 'xml'/,
       );
       assert.match(await refuse({ grammar: 'root ::= missing' }), /missing/);
       assert.match(await refuse({ structured_outputs: { json: { type: 'oddity' } } }), /oddity/);

@@ -244,8 +244,8 @@ describe('a llama model through the OpenAI API', { skip: 'reason' in gguf ? gguf
     assert.match(full.message, /the prompt has \d+ tokens, but this model's context is 64 tokens/);
     const schema = { type: 'json_schema' as const, json_schema: { name: 'x', schema: { type: 'oddity' } } };
     const odd = await errorOf(chat({ response_format: schema }));
-    assert.equal(odd.status, 400);
-    assert.match(odd.message, /oddity/);
+    assert.deepEqual([odd.status, odd.param], [400, 'response_format']);
+    assert.match(odd.message, /Invalid 'response_format': JSON schema type 'oddity' is not supported/);
     const vectors = await errorOf(client.embeddings.create({ model: 'smol', input: 'x' }));
     assert.equal(vectors.status, 400);
     assert.match(vectors.message, /does not support 'embed' request/);

@@ -69,6 +69,7 @@ export function startGeneration(
     {
       parts,
       maxTokens: typeof maxTokens === 'number' ? maxTokens : undefined,
+      structureField: settings.structure?.param,
       partsPerPrompt: parts.length / plan.prompts.length,
       cancellation: api.call.cancellation,
       infer: (call) => infer(api, model, call),

@@ -23,12 +23,23 @@ export class ApiError extends Error {
     this.detail = detail;
   }
 
-  static from(thrown: unknown): ApiError {
+  /** `structureField`: under which name the client asked for structured outputs. */
+  static from(thrown: unknown, structureField?: string): ApiError {
     if (thrown instanceof ApiError) return thrown;
     const { code, message } = StatusError.from(thrown);
     const detail = BY_STATUS[code];
-    const param = code === 'INVALID_ARG' ? SAMPLING_PARAMETER.exec(message)?.[1] : undefined;
-    return new ApiError(message, param === undefined ? detail : { ...detail, param }, { cause: thrown });
+    const cause = { cause: thrown };
+    if (code !== 'INVALID_ARG') return new ApiError(message, detail, cause);
+    if (structureField !== undefined && message.startsWith(STRUCTURE_REFUSED)) {
+      const reason = message.slice(STRUCTURE_REFUSED.length);
+      return new ApiError(
+        `Invalid '${structureField}': ${reason}`,
+        { ...detail, param: structureField },
+        cause,
+      );
+    }
+    const param = SAMPLING_PARAMETER.exec(message)?.[1];
+    return new ApiError(message, param === undefined ? detail : { ...detail, param }, cause);
   }
 
   /** `{"error":{…}}` */
@@ -40,6 +51,8 @@ export class ApiError extends Error {
 
 /** How a model names a setting that it refuses; the API has them under the same names. */
 const SAMPLING_PARAMETER = /sampling parameter '(\w+)'/;
+/** Structured outputs have many names in the API and one in the model. */
+const STRUCTURE_REFUSED = "sampling parameter 'structured_outputs': ";
 
 const INVALID_REQUEST = 'invalid_request_error';
 const WRONG: ApiErrorDetail = { status: 400, type: INVALID_REQUEST };

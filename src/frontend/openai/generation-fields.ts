@@ -176,7 +176,9 @@ function wrapped(key: string, value: unknown): JsonObject | undefined {
 function readResponseFormat(body: JsonObject): JsonObject | undefined {
   const format = readObject(body, 'response_format');
   if (format === undefined) return undefined;
-  const type = readChoice(format, 'type', ['text', 'json_object', 'json_schema']);
+  const { type: given } = format;
+  const field = 'response_format.type';
+  const type = readChoice({ [field]: given }, field, ['text', 'json_object', 'json_schema']);
   if (type === undefined) throw missing('response_format.type');
   if (type === 'text') return undefined;
   if (type === 'json_object') return { json_object: true };

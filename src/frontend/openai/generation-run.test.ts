@@ -78,6 +78,7 @@ function start(options: {
         trace: undefined,
       })),
       maxTokens: options.maxTokens,
+      structureField: undefined,
       partsPerPrompt: options.partsPerPrompt ?? 1,
       cancellation: client,
       infer: ({ sink, cancellation }) => {

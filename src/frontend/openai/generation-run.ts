@@ -51,6 +51,8 @@ export interface RunOptions {
   readonly parts: readonly RunPart[];
   /** Tells a choice that was cut from one that ended, where the model itself does not. */
   readonly maxTokens: number | undefined;
+  /** Under which name the client asked for structured outputs. */
+  readonly structureField: string | undefined;
   /** Prompts that more than one part has; their tokens count once. */
   readonly partsPerPrompt: number;
   /** That of the client. */
@@ -110,7 +112,7 @@ export class GenerationRun {
     if (this.#isOver) return;
     this.#isOver = true;
     queueMicrotask(() => this.#cancelParts());
-    this.#listener.onError(ApiError.from(thrown));
+    this.#listener.onError(ApiError.from(thrown, this.#options.structureField));
   }
 
   partDone(): void {

@@ -130,7 +130,7 @@ describe('a chat request', () => {
     [{ tool_choice: 'required' }, 'tool_choice'],
     [{ tools: [ADD], tool_choice: 'add' }, 'tool_choice'],
     [{ tools: [ADD], tool_choice: { type: 'function', function: { name: 'no' } } }, 'tool_choice'],
-    [{ response_format: { type: 'xml' } }, 'type'],
+    [{ response_format: { type: 'xml' } }, 'response_format.type'],
     [{ response_format: {} }, 'response_format.type'],
     [{ response_format: { type: 'json_schema' } }, 'response_format.json_schema'],
     [{ guided_json: 'no' }, 'guided_json'],

@@ -212,11 +212,17 @@ describe('sampling parameters', () => {
     assert.deepEqual(['yes', 'no', 'maybe'].map(matches), [true, true, false]);
     assert.equal(parse({ structured_outputs: { choice: ['yes', 'no'] } }).grammar, byText);
     assert.equal(parse({ grammar: 'root ::= "a"' }).grammar, 'root ::= "a"');
-    refuses({ grammar: 'root ::= x' }, "the grammar is not valid: rule 'x' is not defined");
+    refuses(
+      { grammar: 'root ::= x' },
+      "sampling parameter 'grammar': the grammar is not valid: rule 'x' is not defined",
+    );
     refuses({ grammar: 'root ::= "a"', structured_outputs: { regex: 'a' } }, /cannot both be given/);
     refuses({ structured_outputs: { json: {}, regex: 'a' } }, /exactly one of/);
-    refuses({ structured_outputs: { xml: {} } }, "structured_outputs has an unknown key 'xml'");
-    refuses({ structured_outputs: '{' }, 'structured_outputs is not valid JSON');
+    refuses(
+      { structured_outputs: { xml: {} } },
+      "sampling parameter 'structured_outputs': unknown key 'xml'",
+    );
+    refuses({ structured_outputs: '{' }, "sampling parameter 'structured_outputs': it is not valid JSON");
   });
 });
 

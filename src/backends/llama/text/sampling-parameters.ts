@@ -1,7 +1,7 @@
 // The sampling parameters of a request, read once and checked: JSON of the input `sampling_parameters`, or the
 // request's own parameters where that input is absent. Names and defaults are vLLM's, with some of ours beside them.
 // The engine calls it in the host, before a request enters the scheduler.
-import { invalidArgument } from '../../../domain/status.ts';
+import { invalidArgument, StatusError } from '../../../domain/status.ts';
 import type { LogprobsFormat } from './logprobs.ts';
 import {
   present,
@@ -248,10 +248,20 @@ function isTokenId(value: unknown): boolean {
 
 function readGrammar(raw: RawParameters): string | null {
   const own = present(raw, 'grammar');
-  const structured = structuredOutputs(raw.get('structured_outputs'));
+  const structured = named('structured_outputs', () => structuredOutputs(raw.get('structured_outputs')));
   if (own === undefined) return structured ?? null;
   if (structured !== undefined) {
     throw invalidArgument("sampling parameters 'grammar' and 'structured_outputs' cannot both be given");
   }
-  return ownGrammar(own, "sampling parameter 'grammar'");
+  return named('grammar', () => ownGrammar(own, 'it'));
+}
+
+/** What is refused inside a parameter is refused in its name, which clients look for. */
+function named<T>(name: string, read: () => T): T {
+  try {
+    return read();
+  } catch (thrown) {
+    const { message } = StatusError.from(thrown);
+    throw new StatusError('INVALID_ARG', `sampling parameter '${name}': ${message}`, { cause: thrown });
+  }
 }

@@ -37,7 +37,7 @@ test('what is wrong is refused', () => {
     [5, /must be a JSON object/],
     [{}, /exactly one of json, json_object, grammar, regex, choice/],
     [{ json_object: 'yes' }, /json_object must be a boolean/],
-    [{ json: '{' }, /structured_outputs\.json is not valid JSON/],
+    [{ json: '{' }, /\bjson is not valid JSON/],
     [{ json: 5 }, /JSON schema must be an object or a boolean/],
     [{ choice: [] }, /choice must be a list/],
     [{ choice: ['a', ''] }, /choice must be a list/],

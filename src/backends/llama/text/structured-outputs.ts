@@ -12,16 +12,15 @@ const CHOICES_MAX = 1024;
 
 /** The grammar that the answer must follow; undefined where the value asks for none. */
 export function structuredOutputs(value: unknown): string | undefined {
-  const wanted = typeof value === 'string' ? parseJson(value, 'structured_outputs') : value;
+  const wanted = typeof value === 'string' ? parseJson(value, 'it') : value;
   if (wanted === null || wanted === undefined) return undefined;
-  if (typeof wanted !== 'object' || Array.isArray(wanted))
-    throw wrong('structured_outputs must be a JSON object');
+  if (typeof wanted !== 'object' || Array.isArray(wanted)) throw wrong('must be a JSON object');
   const given = Object.entries(wanted).filter(([, part]) => part !== null && part !== undefined);
   const unknown = given.find(([kind]) => !KINDS.includes(kind));
-  if (unknown !== undefined) throw wrong(`structured_outputs has an unknown key '${unknown[0]}'`);
+  if (unknown !== undefined) throw wrong(`unknown key '${unknown[0]}'`);
   const [only, second] = given;
   if (only === undefined || second !== undefined) {
-    throw wrong(`structured_outputs must have exactly one of ${KINDS.join(', ')}`);
+    throw wrong(`must have exactly one of ${KINDS.join(', ')}`);
   }
   return grammarOf(only[0], only[1]);
 }
@@ -29,16 +28,14 @@ export function structuredOutputs(value: unknown): string | undefined {
 function grammarOf(kind: string, value: unknown): string | undefined {
   switch (kind) {
     case 'json':
-      return jsonSchemaGrammar(
-        typeof value === 'string' ? parseJson(value, 'structured_outputs.json') : value,
-      );
+      return jsonSchemaGrammar(typeof value === 'string' ? parseJson(value, 'json') : value);
     case 'json_object':
-      if (typeof value !== 'boolean') throw wrong('structured_outputs.json_object must be a boolean');
+      if (typeof value !== 'boolean') throw wrong('json_object must be a boolean');
       return value ? jsonObjectGrammar() : undefined;
     case 'regex':
-      return regexGrammar(textOf(value, 'structured_outputs.regex'));
+      return regexGrammar(textOf(value, 'regex'));
     case 'grammar':
-      return ownGrammar(value, 'structured_outputs.grammar');
+      return ownGrammar(value, 'grammar');
     default:
       return choiceGrammar(value);
   }
@@ -54,7 +51,7 @@ export function ownGrammar(value: unknown, field: string): string {
 export function choiceGrammar(choices: unknown): string {
   const isList = Array.isArray(choices) && choices.length > 0 && choices.length <= CHOICES_MAX;
   if (!isList || !choices.every((choice) => typeof choice === 'string' && choice !== '')) {
-    throw wrong(`structured_outputs.choice must be a list of 1 to ${CHOICES_MAX} strings that are not empty`);
+    throw wrong(`choice must be a list of 1 to ${CHOICES_MAX} strings that are not empty`);
   }
   const alternatives = [...new Set<string>(choices)].map((choice) => literal(choice));
   return createGrammarBuilder().print(alternatives.join(' | '));
