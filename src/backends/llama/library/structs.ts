@@ -122,16 +122,6 @@ export interface NativeBatch {
   logits: bigint;
 }
 
-/** ggml's own: 512 flags, one per core, then the settings of a pool of threads. */
-export const THREADPOOL_PARAMS: KoffiType = koffi.struct({
-  cpumask: koffi.array('bool', 512),
-  n_threads: 'int32_t',
-  prio: 'int32_t',
-  poll: 'uint32_t',
-  strict_cpu: 'bool',
-  paused: 'bool',
-});
-
 /** For grammars: the candidates of one token. */
 export const TOKEN_DATA_ARRAY: KoffiType = koffi.struct({
   data: 'void *',
