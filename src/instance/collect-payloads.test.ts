@@ -1,10 +1,11 @@
-// Unit test of the early collection: it comes with every sixteen megabytes, and is one of young objects.
+// Unit test of the early collection: it comes with every sixteen megabytes, later when more is in flight, and is one of young
+// objects.
 
 import assert from 'node:assert/strict';
 import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { test } from 'node:test';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
-import { notePayload } from './collect-payloads.ts';
+import { bytesUntilNext, notePayload } from './collect-payloads.ts';
 
 const PAYLOAD_BYTES = 1024 * 1024;
 const COUNT = 320;
@@ -25,4 +26,11 @@ test('payloads that come and go are collected with the young objects', async () 
   await sleep(50);
   observer.disconnect();
   assert.ok(count >= COUNT / 16 - 1, `${count} collections for ${COUNT} MiB`);
+});
+
+test('the more is in flight the later it comes, and before V8 marks the heap', () => {
+  const MEBIBYTE = 1024 * 1024;
+  assert.equal(bytesUntilNext(0), 16 * MEBIBYTE);
+  assert.equal(bytesUntilNext(30 * MEBIBYTE), 30 * MEBIBYTE);
+  assert.equal(bytesUntilNext(500 * MEBIBYTE), 48 * MEBIBYTE);
 });

@@ -4,11 +4,14 @@
 // a collection of the young objects alone, well below a millisecond, frees them before it comes to that
 // (docs/adr/0009).
 
-import { setFlagsFromString } from 'node:v8';
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Well below the 64 MiB at which V8 begins to mark. */
-const COLLECT_BYTES = 16 * 1024 * 1024;
+const MEBIBYTE = 1024 * 1024;
+
+/** At least this much comes between two collections, and at most that: well below the 64 MiB at which V8 begins to mark. */
+const MIN_COLLECT_BYTES = 16 * MEBIBYTE;
+const MAX_COLLECT_BYTES = 48 * MEBIBYTE;
 
 /** How far the heap may grow before all of it is marked. */
 const HEAP_GROWING_PERCENT = 900;
@@ -16,13 +19,14 @@ const HEAP_GROWING_PERCENT = 900;
 type Collect = (options: { type: 'minor' }) => void;
 
 let collect: Collect | undefined;
+let collectBytes = MIN_COLLECT_BYTES;
 let bytesSince = 0;
 let isScheduled = false;
 
 /** Bytes of a payload that was received or made. */
 export function notePayload(byteLength: number): void {
   bytesSince += byteLength;
-  if (bytesSince < COLLECT_BYTES || isScheduled) return;
+  if (bytesSince < collectBytes || isScheduled) return;
   isScheduled = true;
   // Behind the answers that are being written now.
   setImmediate(collectNow);
@@ -30,9 +34,20 @@ export function notePayload(byteLength: number): void {
 
 function collectNow(): void {
   isScheduled = false;
+  // Not behind the collection: it frees memory on another thread, and the figure falls some time later.
+  const bytesAlive = getHeapStatistics().external_memory - bytesSince;
   bytesSince = 0;
+  collectBytes = bytesUntilNext(bytesAlive);
   collect ??= findCollect();
   collect({ type: 'minor' });
+}
+
+/**
+ * What survives two collections is old, and only marking the whole heap frees it. So that a payload in flight does not
+ * meet two of them, as much has to come in between as is in flight.
+ */
+export function bytesUntilNext(bytesAlive: number): number {
+  return Math.min(Math.max(bytesAlive, MIN_COLLECT_BYTES), MAX_COLLECT_BYTES);
 }
 
 function findCollect(): Collect {

@@ -13,6 +13,8 @@ const F_SEAL_SHRINK = 2;
 const PROT_READ_WRITE = 3;
 const MAP_SHARED = 1;
 const MAP_FAILED = 2n ** 64n - 1n;
+/** Since Linux 5.14; where it is missing, pages are made when they are first written. */
+const MADV_POPULATE_WRITE = 23;
 
 /**
  * Settings of glibc's allocator, without which the copies cost more than the socket: by default a freed payload goes back
@@ -27,6 +29,9 @@ export interface MemoryFile {
   readonly fd: number;
   /** All of the file. Nobody but its owner may keep a part of it: it is gone after `close`. */
   readonly bytes: Buffer;
+  /** Makes all pages, on another thread. */
+  populate(): Promise<void>;
+  /** While pages are made the mapping stays. */
   close(): void;
 }
 
@@ -54,12 +59,21 @@ export function mapMemoryFile(fd: number, byteLength: number): MemoryFile | unde
   const { koffi } = c;
   const address = c.mmap(null, byteLength, PROT_READ_WRITE, MAP_SHARED, fd, 0);
   if (BigInt.asUintN(64, koffi.address(address)) === MAP_FAILED) return undefined;
+  let populating: Promise<void> = Promise.resolve();
   return {
     fd,
     bytes: Buffer.from(koffi.view(address, byteLength)),
+    populate() {
+      populating = new Promise((resolve) => {
+        c.madvise.async(address, byteLength, MADV_POPULATE_WRITE, () => resolve());
+      });
+      return populating;
+    },
     close() {
-      c.munmap(address, byteLength);
-      c.close(fd);
+      void populating.then(() => {
+        c.munmap(address, byteLength);
+        c.close(fd);
+      });
     },
   };
 }
@@ -86,6 +100,7 @@ function declareCalls() {
     fcntl: libc.func('int fcntl(int fd, int command, ulong argument)'),
     mmap: libc.func('void *mmap(void *address, size_t length, int prot, int flags, int fd, int64_t offset)'),
     munmap: libc.func('int munmap(void *address, size_t length)'),
+    madvise: libc.func('int madvise(void *address, size_t length, int advice)'),
     close: libc.func('int close(int fd)'),
   };
 }

@@ -6,7 +6,14 @@ import { CHUNK_BYTES, payloadPool } from '../lib/chunk-pool.ts';
 import { encodeExecuteFrame } from './execute-frame.ts';
 import { type Frame, FrameReader } from './frame-reader.ts';
 import { createMemoryFile, mapMemoryFile } from './memory-file.ts';
-import { SharedSlots, SLOT_BYTES, SLOT_COUNT, SLOT_PAYLOAD_BYTES_MIN, SlotTable } from './shared-slots.ts';
+import {
+  SharedSlots,
+  SLOT_BYTES,
+  SLOT_BYTES_FIRST,
+  SLOT_COUNT,
+  SLOT_PAYLOAD_BYTES_MIN,
+  SlotTable,
+} from './shared-slots.ts';
 
 const probe = createMemoryFile(4096);
 probe?.close();
@@ -83,8 +90,27 @@ describe('shared slots', { skip }, () => {
     slots.close();
   });
 
-  test('do not overlap', () => {
+  test('grow when a payload is larger than what is there, which goes in the frame', async () => {
     const slots = SharedSlots.create()!;
+    const data = Buffer.alloc(SLOT_BYTES_FIRST + 1, 4);
+    const payload = { pieces: [{ data, offset: 0 }], payloadBytes: data.length };
+    assert.equal(slots.slot(2).write(payload), false);
+    await slots.grow();
+    assert.equal(slots.slot(2).write(payload), true);
+    assert.ok(slots.read(2, data.length).equals(data));
+    slots.close();
+  });
+
+  test('may be closed while they grow', async () => {
+    const slots = SharedSlots.create()!;
+    const growth = slots.grow();
+    slots.close();
+    await growth;
+  });
+
+  test('do not overlap', async () => {
+    const slots = SharedSlots.create()!;
+    await slots.grow();
     for (let number = 1; number <= SLOT_COUNT; number++) {
       const data = Buffer.alloc(SLOT_BYTES, number);
       assert.ok(slots.slot(number).write({ pieces: [{ data, offset: 0 }], payloadBytes: SLOT_BYTES }));
@@ -95,8 +121,9 @@ describe('shared slots', { skip }, () => {
     slots.close();
   });
 
-  test('refuse what a broken host says', () => {
+  test('refuse what a broken host says', async () => {
     const slots = SharedSlots.create()!;
+    await slots.grow();
     for (const [number, bytes] of [
       [0, 1],
       [SLOT_COUNT + 1, 1],

@@ -7,7 +7,11 @@ import { internal } from '../domain/status.ts';
 import { type LentBytes, payloadPool } from '../lib/chunk-pool.ts';
 import { createMemoryFile, type MemoryFile, mapMemoryFile } from './memory-file.ts';
 
-export const SLOT_BYTES = 8 * 1024 * 1024;
+/** A copy of so much holds the server up for about three milliseconds; a larger payload goes through the socket, turn by turn. */
+export const SLOT_BYTES = 24 * 1024 * 1024;
+
+/** So much of each slot is there from the start; most models never need the rest. */
+export const SLOT_BYTES_FIRST = 8 * 1024 * 1024;
 
 /** A batch runs and another waits behind it. */
 export const SLOT_COUNT = 2;
@@ -58,6 +62,9 @@ export class SlotTable {
 export class SharedSlots {
   readonly #file: MemoryFile;
   readonly #slotBytes: number;
+  /** What `write` uses of a slot. */
+  #usedBytes = SLOT_BYTES_FIRST;
+  #growth: Promise<void> | undefined;
 
   private constructor(file: MemoryFile, slotBytes: number) {
     this.#file = file;
@@ -102,6 +109,20 @@ export class SharedSlots {
     return lent;
   }
 
+  /**
+   * Lets payloads use whole slots, once the system has made the pages: on a thread of its own, because it takes a
+   * millisecond for each megabyte.
+   */
+  grow(): Promise<void> {
+    this.#growth ??= this.#populate();
+    return this.#growth;
+  }
+
+  async #populate(): Promise<void> {
+    await this.#file.populate();
+    this.#usedBytes = this.#slotBytes;
+  }
+
   close(): void {
     this.#file.close();
   }
@@ -119,6 +140,10 @@ export class SharedSlots {
 
   #write(number: number, { pieces, payloadBytes }: PlacedPayload): boolean {
     if (payloadBytes > this.#slotBytes) return false;
+    if (payloadBytes > this.#usedBytes) {
+      void this.grow();
+      return false;
+    }
     const start = this.#startOf(number);
     for (const { data, offset } of pieces) data.copy(this.#file.bytes, start + offset);
     return true;

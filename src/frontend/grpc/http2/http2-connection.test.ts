@@ -231,18 +231,38 @@ describe('flow control', () => {
     );
     for (const id of [1, 3, 5]) client.send(encodeRequest(id, { isEnd: true }));
     await until(() => echo.events.length === 3);
-    for (const { stream } of echo.events) stream.sendData([Buffer.alloc(200_000)]);
+    for (const { stream } of echo.events) stream.sendData([Buffer.alloc(2_000_000)]);
     await until(() => sum(client) === 65_535);
-    client.send(windowUpdate(0, 300_000));
-    await until(() => sum(client) === 365_535);
-    for (const id of [1, 3, 5]) assert.ok(sum(client, id) >= 65_536, `stream ${id}: ${sum(client, id)}`);
+    client.send(windowUpdate(0, 3_300_000));
+    await until(() => sum(client) === 3_365_535);
+    for (const id of [1, 3, 5]) assert.ok(sum(client, id) >= 2 ** 20, `stream ${id}: ${sum(client, id)}`);
     assert.ok(client.frames.every(({ payload }) => payload.length <= 16_384));
-    client.send(windowUpdate(0, 300_000));
-    await until(() => sum(client) === 600_000);
+    client.send(windowUpdate(0, 3_000_000));
+    await until(() => sum(client) === 6_000_000);
     assert.deepEqual(
       echo.events.map(({ drainCount }) => drainCount),
       [1, 1, 1],
     );
+  });
+
+  test('a large answer leaves whole, and a small one does not wait for all of them', async (t) => {
+    const echo = createEcho({ isAnswering: false });
+    const client = await RawClient.open(
+      (await serve(t, echo)).port,
+      encodeSettings([SETTING.initialWindowSize, 2 ** 30]),
+    );
+    const ids = [1, 3, 5, 7, 9];
+    for (const id of ids) client.send(encodeRequest(id, { isEnd: true }));
+    await until(() => echo.events.length === ids.length);
+    // The window of the connection is closed by the first bytes: all of these wait for it.
+    for (const { stream } of echo.events.slice(0, 4)) stream.sendData([Buffer.alloc(600_000)]);
+    echo.events[4]!.stream.sendData([Buffer.alloc(40_000)]);
+    await until(() => sum(client) === 65_535);
+    client.send(windowUpdate(0, 2 ** 30));
+    await until(() => sum(client) === 4 * 600_000 + 40_000);
+    const order = client.frames.filter(({ type }) => type === FRAME.data).map(({ streamId }) => streamId);
+    const turns = order.filter((id, i) => id !== order[i - 1]);
+    assert.deepEqual(turns, [1, 9, 1, 3, 5, 7]);
   });
 
   test('credit is given back for what was consumed, and not before', async (t) => {

@@ -1,5 +1,6 @@
 // Decides when DATA leaves: the windows of stream and connection, the peer's frame size, and a socket that must not
-// hold more than it can send soon. Streams that may send take turns. Called by ServerStream with what to send, by
+// hold more than it can send soon. Streams that may send take turns: a large answer leaves whole, because many that leave bit by
+// bit all arrive late; a small one does not wait for all of the large ones. Called by ServerStream with what to send, by
 // Http2Connection when a window opens or the socket drains.
 
 import type { FrameOutput } from './frame-output.ts';
@@ -19,7 +20,10 @@ export interface SendingStream {
 /** More than this in the socket only adds delay for the other streams. */
 const SOCKET_BYTES_MAX = 1024 * 1024;
 /** What a stream sends before it is the next one's turn. */
-const TURN_BYTES = 64 * 1024;
+const TURN_BYTES = 1024 * 1024;
+/** With no more than this to send, a stream goes before the larger ones. */
+const SHORT_BYTES = 64 * 1024;
+const SHORT_TURNS = TURN_BYTES / SHORT_BYTES;
 
 export class SendScheduler {
   readonly output: FrameOutput;
@@ -27,7 +31,10 @@ export class SendScheduler {
   #frameBytesMax = FRAME_BYTES_MIN;
   #sentCount = 0;
   /** Streams with something queued and a window; in the order of their turns. */
-  readonly #ready = new Set<SendingStream>();
+  readonly #short = new Set<SendingStream>();
+  readonly #long = new Set<SendingStream>();
+  /** Turns of short ones since the last one of a long one. */
+  #shortTurns = 0;
   #isPumping = false;
 
   constructor(output: FrameOutput) {
@@ -81,30 +88,47 @@ export class SendScheduler {
   /** The stream has queued something, or its window has opened. */
   offer(stream: SendingStream): void {
     if (stream.sendWindow <= 0 || stream.queue === undefined) return;
-    this.#ready.add(stream);
+    this.#lineUp(stream, stream.queue);
     this.pump();
   }
 
   /** The stream is closed, or its window is. */
   remove(stream: SendingStream): void {
-    this.#ready.delete(stream);
+    this.#short.delete(stream);
+    this.#long.delete(stream);
   }
 
   /** Sends what may be sent. A stream that is called back here and queues more waits for its turn. */
   pump(): void {
-    if (this.#isPumping || this.#ready.size === 0) return;
+    if (this.#isPumping) return;
     this.#isPumping = true;
-    // what is added meanwhile, also again, is visited too
-    for (const stream of this.#ready) {
-      if (this.#window <= 0 || this.output.backlogBytes >= SOCKET_BYTES_MAX) break;
-      this.#ready.delete(stream);
+    while (this.#window > 0 && this.output.backlogBytes < SOCKET_BYTES_MAX) {
+      const stream = this.#takeNext();
+      if (stream === undefined) break;
       const { queue } = stream;
       if (queue === undefined || stream.sendWindow <= 0) continue;
       this.#sendTurn(stream, queue);
       if (queue.byteLength === 0) stream.onQueueSent();
-      else if (stream.sendWindow > 0) this.#ready.add(stream);
+      else if (stream.sendWindow > 0) this.#lineUp(stream, queue);
     }
     this.#isPumping = false;
+  }
+
+  #lineUp(stream: SendingStream, queue: SendQueue): void {
+    const isShort = queue.byteLength <= SHORT_BYTES;
+    (isShort ? this.#long : this.#short).delete(stream);
+    (isShort ? this.#short : this.#long).add(stream);
+  }
+
+  /** A short one, until they have had as much as a long one gets. */
+  #takeNext(): SendingStream | undefined {
+    const isShort = this.#short.size > 0 && (this.#shortTurns < SHORT_TURNS || this.#long.size === 0);
+    const streams = isShort ? this.#short : this.#long;
+    const stream = streams.values().next().value;
+    if (stream === undefined) return undefined;
+    streams.delete(stream);
+    this.#shortTurns = isShort ? this.#shortTurns + 1 : 0;
+    return stream;
   }
 
   #sendTurn(stream: SendingStream, queue: SendQueue): void {
