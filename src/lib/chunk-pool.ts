@@ -31,6 +31,13 @@ export class ChunkPool {
     return this.#free.length * CHUNK_BYTES >= byteLength;
   }
 
+  /** Makes chunks, where so many bytes are not free. */
+  provide(byteLength: number): void {
+    while (!this.hasFree(byteLength) && this.#free.length < this.#freeMax) {
+      this.#free.push(Buffer.allocUnsafeSlow(CHUNK_BYTES));
+    }
+  }
+
   /** Memory for one payload. No chunk is taken before there is something to write. */
   lend(): LentBytes {
     return new LentBytes(this.#free, this.#freeMax);
