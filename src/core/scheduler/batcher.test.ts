@@ -1,4 +1,5 @@
-// What the simulation does not say by name: who is refused when many requests come in one turn of the event loop.
+// What the simulation does not say by name: who is refused when many requests come in one turn of the event loop, and how many
+// are handed over ahead.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,10 +13,13 @@ import { makeEntry } from './test-entry.ts';
 
 class World {
   readonly batchSizes: number[] = [];
+  #answeredCount = 0;
   readonly #deferred: (() => void)[] = [];
+  readonly #instances: InstancePort[];
   readonly batcher: Batcher;
 
   constructor(config: string, instanceCount = 1) {
+    this.#instances = Array.from({ length: instanceCount }, () => this.#createInstance());
     this.batcher = new Batcher({
       policy: toSchedulerPolicy(parseModelConfig(config)),
       clock: new SimulatedClock(),
@@ -29,7 +33,7 @@ class World {
         fail: () => {},
         batchExecuted: () => {},
       },
-      instances: Array.from({ length: instanceCount }, () => this.#createInstance()),
+      instances: this.#instances,
       defer: (fn) => this.#deferred.push(fn),
       delayedStartCount: 0,
     });
@@ -49,6 +53,20 @@ class World {
     });
     for (const run of this.#deferred.splice(0)) run();
     return texts;
+  }
+
+  /** The first batch that has no answer gets one; what that lets through is handed over. */
+  answer(computeInferNs: number): void {
+    for (const instance of this.#instances)
+      Object.assign(instance, { inFlightCount: instance.inFlightCount - 1 });
+    this.batcher.onReply({
+      batchId: ++this.#answeredCount,
+      results: [{ outputs: [], parameters: undefined }],
+      computeInputNs: 0,
+      computeInferNs,
+      computeOutputNs: 0,
+    });
+    for (const run of this.#deferred.splice(0)) run();
   }
 
   /** An instance that never comes to an end. */
@@ -119,4 +137,25 @@ test('the bytes that wait are bounded by a parameter of the model', () => {
   ]);
   assert.equal(world.batcher.waitingCount, 2);
   assert.deepEqual(world.arrive(entries(1, 50)), ['']);
+});
+
+test('a model is sent as much ahead as it is quick, and as nothing is lost by it', () => {
+  const aheadOf = (
+    config: string,
+    { computeNs, byteLength = 64 }: { computeNs: number; byteLength?: number },
+  ) => {
+    const world = new World(config);
+    world.arrive(entries(40, byteLength));
+    assert.equal(world.batchSizes.length, 1, 'before it is known how long it takes');
+    world.answer(computeNs);
+    return world.batchSizes.length - 1;
+  };
+  assert.equal(aheadOf('max_batch_size: 0', { computeNs: 50_000 }), 8);
+  assert.equal(aheadOf('max_batch_size: 8', { computeNs: 50_000 }), 8);
+  assert.equal(aheadOf('max_batch_size: 0', { computeNs: 500_000 }), 4);
+  assert.equal(aheadOf('max_batch_size: 0', { computeNs: 1_500_000 }), 2);
+  assert.equal(aheadOf('max_batch_size: 0', { computeNs: 2_000_000 }), 1);
+  assert.equal(aheadOf('max_batch_size: 0', { computeNs: 50_000, byteLength: 600_000 }), 2);
+  // One that batches: what waits in the queue may still grow.
+  assert.equal(aheadOf('max_batch_size: 2 dynamic_batching { }', { computeNs: 50_000 }), 2);
 });

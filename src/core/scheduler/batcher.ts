@@ -20,6 +20,14 @@ import type { SchedulerPolicy } from './scheduler-policy.ts';
  * models so quick that this matters, because a batch that is handed over can no longer grow.
  */
 const PREFETCH_DEPTH = 2;
+/**
+ * Where every request is a batch of its own nothing can grow, and the only instance is the only one that could take it: the
+ * more are there, the more of them share a write and a wake-up.
+ */
+const PREFETCH_DEPTH_SINGLE = 8;
+/** Larger ones go through memory that is shared with the host, of which there is only enough for two. */
+const PREFETCH_SINGLE_BYTES_MAX = 32 * 1024;
+/** A batch that waits in the host takes no longer than this, and all of them together hardly do. */
 const PREFETCH_COMPUTE_NS_MAX = 2e6;
 
 export interface BatcherOptions {
@@ -185,10 +193,8 @@ export class Batcher implements Scheduler {
 
   /** The ready instance with the least to do. */
   #freeInstance(): InstancePort | undefined {
-    const isPrefetching = this.#policy.isPrefetching && this.#dispatched.computeNs < PREFETCH_COMPUTE_NS_MAX;
-    const depth = isPrefetching ? PREFETCH_DEPTH : 1;
     let free: InstancePort | undefined;
-    let least = depth;
+    let least = this.#depth();
     for (const instance of this.#instances) {
       const count = instance.inFlightCount;
       if (instance.state !== 'ready' || count >= least) continue;
@@ -200,6 +206,16 @@ export class Batcher implements Scheduler {
       if (count === 0) break;
     }
     return free;
+  }
+
+  /** How many batches an instance may have. */
+  #depth(): number {
+    const { computeNs } = this.#dispatched;
+    if (!this.#policy.isPrefetching || computeNs >= PREFETCH_COMPUTE_NS_MAX) return 1;
+    if (this.#policy.isBatching || this.#queue.at(0).byteLength > PREFETCH_SINGLE_BYTES_MAX)
+      return PREFETCH_DEPTH;
+    const quickCount = Math.floor(PREFETCH_COMPUTE_NS_MAX / Math.max(1, computeNs));
+    return Math.min(PREFETCH_DEPTH_SINGLE, Math.max(PREFETCH_DEPTH, quickCount));
   }
 
   #wakeAt(atMs: number, nowMs: number): void {
