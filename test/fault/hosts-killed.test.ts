@@ -26,7 +26,7 @@ const FAIL_MS_MAX = 1000;
 const SCALER_IO = `backend: "onnxruntime"
 input [ { name: "X" data_type: TYPE_FP32 dims: [ -1 ] } ]
 output [ { name: "Y" data_type: TYPE_FP32 dims: [ -1 ] } ]`;
-/** No batching: two batches in flight are two requests. */
+/** No batching, several instances: two batches in flight are two requests. */
 const PAIR_CONFIG = `${SCALER_IO}\nmax_batch_size: 4\ninstance_group [ { count: 2 kind: KIND_CPU } ]`;
 const PAIR_LOST_MAX = 2;
 const SINGLE_CONFIG = `${SCALER_IO}\nmax_batch_size: 4\ninstance_group [ { count: 1 kind: KIND_CPU } ]\ndynamic_batching { }`;

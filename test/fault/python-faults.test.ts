@@ -227,8 +227,8 @@ describe('faults of Python models', { skip: pythonSkip || procSkip }, () => {
     const countBefore = victim.answers.length;
     assert.ok(await waitUntil(() => victim.answers.length > countBefore + 20));
     const failures = failuresOf(await victim.stop());
-    // At most two batches of one request are on a host at a time.
-    assert.ok(failures.length <= 2, `${failures.length} requests were lost`);
+    // Of a quick model without batches eight requests may be on a host at a time; here there are four.
+    assert.ok(failures.length <= 4, `${failures.length} requests were lost`);
     for (const { status, text } of failures) {
       assert.equal(status, 503);
       assert.match(text, /ended unexpectedly: host process was ended by signal SIGKILL/);

@@ -40,6 +40,7 @@ export class Dispatched {
   #nextBatchId = 1;
   /** Moving average; infinite until the first batch has been measured. */
   #computeNs = Number.POSITIVE_INFINITY;
+  #answerBytes = 0;
 
   constructor(options: DispatchedOptions) {
     this.#owner = options.owner;
@@ -62,6 +63,11 @@ export class Dispatched {
 
   get computeNs(): number {
     return this.#computeNs;
+  }
+
+  /** Of the request that was answered last. */
+  get answerBytes(): number {
+    return this.#answerBytes;
   }
 
   lingeringCountOf(instance: InstancePort): number {
@@ -143,6 +149,7 @@ export class Dispatched {
       const isFirst = this.#computeNs === Number.POSITIVE_INFINITY;
       if (isFirst) this.#computeNs = reply.computeInferNs;
       else this.#computeNs += (reply.computeInferNs - this.#computeNs) * COMPUTE_WEIGHT;
+      this.#answerBytes = byteLengthOf(reply.results[0]);
       this.#owner.batchExecuted(executedSize + payload.filledSize, reply);
     }
     const again: Entry[] = [];
@@ -294,6 +301,11 @@ export class Dispatched {
 function isExecuted(result: ReceivedResult | undefined): boolean {
   if (result === undefined) return false;
   return !(result instanceof ReceivedError) || result.kind !== 'not executed';
+}
+
+function byteLengthOf(result: ReceivedResult | undefined): number {
+  if (typeof result !== 'object' || !('outputs' in result)) return 0;
+  return result.outputs.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }
 
 function entryAt(payload: Payload, place: number): Entry | undefined {
