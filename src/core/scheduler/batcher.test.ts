@@ -56,12 +56,17 @@ class World {
   }
 
   /** The first batch that has no answer gets one; what that lets through is handed over. */
-  answer(computeInferNs: number): void {
+  answer(computeInferNs: number, byteLength = 64): void {
     for (const instance of this.#instances)
       Object.assign(instance, { inFlightCount: instance.inFlightCount - 1 });
     this.batcher.onReply({
       batchId: ++this.#answeredCount,
-      results: [{ outputs: [], parameters: undefined }],
+      results: [
+        {
+          outputs: [{ index: 0, shape: [], datatype: undefined, data: [], byteLength }],
+          parameters: undefined,
+        },
+      ],
       computeInputNs: 0,
       computeInferNs,
       computeOutputNs: 0,
@@ -142,12 +147,13 @@ test('the bytes that wait are bounded by a parameter of the model', () => {
 test('a model is sent as much ahead as it is quick, and as nothing is lost by it', () => {
   const aheadOf = (
     config: string,
-    { computeNs, byteLength = 64 }: { computeNs: number; byteLength?: number },
+    model: { computeNs: number; byteLength?: number; answerBytes?: number },
   ) => {
+    const { computeNs, byteLength = 64, answerBytes = 64 } = model;
     const world = new World(config);
     world.arrive(entries(40, byteLength));
     assert.equal(world.batchSizes.length, 1, 'before it is known how long it takes');
-    world.answer(computeNs);
+    world.answer(computeNs, answerBytes);
     return world.batchSizes.length - 1;
   };
   assert.equal(aheadOf('max_batch_size: 0', { computeNs: 50_000 }), 8);
@@ -156,6 +162,7 @@ test('a model is sent as much ahead as it is quick, and as nothing is lost by it
   assert.equal(aheadOf('max_batch_size: 0', { computeNs: 1_500_000 }), 2);
   assert.equal(aheadOf('max_batch_size: 0', { computeNs: 2_000_000 }), 1);
   assert.equal(aheadOf('max_batch_size: 0', { computeNs: 50_000, byteLength: 600_000 }), 2);
+  assert.equal(aheadOf('max_batch_size: 0', { computeNs: 50_000, answerBytes: 600_000 }), 2);
   // One that batches: what waits in the queue may still grow.
   assert.equal(aheadOf('max_batch_size: 2 dynamic_batching { }', { computeNs: 50_000 }), 2);
 });

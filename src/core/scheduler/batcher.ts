@@ -210,10 +210,11 @@ export class Batcher implements Scheduler {
 
   /** How many batches an instance may have. */
   #depth(): number {
-    const { computeNs } = this.#dispatched;
+    const { computeNs, answerBytes } = this.#dispatched;
     if (!this.#policy.isPrefetching || computeNs >= PREFETCH_COMPUTE_NS_MAX) return 1;
-    if (this.#policy.isBatching || this.#queue.at(0).byteLength > PREFETCH_SINGLE_BYTES_MAX)
-      return PREFETCH_DEPTH;
+    if (this.#policy.isBatching || this.#instances.length > 1) return PREFETCH_DEPTH;
+    const largestBytes = Math.max(answerBytes, this.#queue.at(0).byteLength);
+    if (largestBytes > PREFETCH_SINGLE_BYTES_MAX) return PREFETCH_DEPTH;
     const quickCount = Math.floor(PREFETCH_COMPUTE_NS_MAX / Math.max(1, computeNs));
     return Math.min(PREFETCH_DEPTH_SINGLE, Math.max(PREFETCH_DEPTH, quickCount));
   }
