@@ -163,6 +163,9 @@ test('a model is sent as much ahead as it is quick, and as nothing is lost by it
   assert.equal(aheadOf('max_batch_size: 0', { computeNs: 2_000_000 }), 1);
   assert.equal(aheadOf('max_batch_size: 0', { computeNs: 50_000, byteLength: 600_000 }), 2);
   assert.equal(aheadOf('max_batch_size: 0', { computeNs: 50_000, answerBytes: 600_000 }), 2);
+  // It answers at once that the answers will come: nothing waits for it.
+  const decoupled = 'max_batch_size: 0 model_transaction_policy { decoupled: true }';
+  assert.equal(aheadOf(decoupled, { computeNs: 0 }), 2);
   // One that batches: what waits in the queue may still grow.
   assert.equal(aheadOf('max_batch_size: 2 dynamic_batching { }', { computeNs: 50_000 }), 2);
 });

@@ -212,7 +212,8 @@ export class Batcher implements Scheduler {
   #depth(): number {
     const { computeNs, answerBytes } = this.#dispatched;
     if (!this.#policy.isPrefetching || computeNs >= PREFETCH_COMPUTE_NS_MAX) return 1;
-    if (this.#policy.isBatching || this.#instances.length > 1) return PREFETCH_DEPTH;
+    const { isBatching, isDecoupled } = this.#policy;
+    if (isBatching || isDecoupled || this.#instances.length > 1) return PREFETCH_DEPTH;
     const largestBytes = Math.max(answerBytes, this.#queue.at(0).byteLength);
     if (largestBytes > PREFETCH_SINGLE_BYTES_MAX) return PREFETCH_DEPTH;
     const quickCount = Math.floor(PREFETCH_COMPUTE_NS_MAX / Math.max(1, computeNs));

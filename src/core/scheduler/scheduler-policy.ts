@@ -13,6 +13,8 @@ export interface SchedulerPolicy extends BatchPolicy {
   readonly isOrderPreserved: boolean;
   /** True when nothing in the config depends on a request staying in the queue until an instance is free. */
   readonly isPrefetching: boolean;
+  /** Answers come part by part, and the next request may be executed before they have all come. */
+  readonly isDecoupled: boolean;
   /** Index into queuePolicies for a request's priority; 0 or too large means the default level. */
   levelOf(priority: number): number;
 }
@@ -42,6 +44,7 @@ export function toSchedulerPolicy(config: ModelConfig): SchedulerPolicy {
     queueBytesMax: queueBytesMaxOf(config),
     isOrderPreserved: batching?.preserve_ordering ?? false,
     isPrefetching: !hasLimits && levels === 0,
+    isDecoupled: config.model_transaction_policy?.decoupled ?? false,
     levelOf: (priority) => {
       if (levels === 0) return 0;
       return (priority >= 1 && priority <= levels ? priority : defaultLevel) - 1;
