@@ -78,7 +78,7 @@ export class FrameReader {
   #readSlot(slot: number, payloadBytes: number): void {
     if (this.slots === undefined)
       throw internal('host protocol: a payload in shared memory that there is not');
-    // Chunks are made for requests whose memory comes back. Where none are free nobody gives any back: other frontends do not.
+    // Chunks are made where gRPC requests come, whose memory comes back. Where none are free nobody gives any back.
     const isLent = !this.#isContiguous && payloadBytes > CHUNK_BYTES && payloadPool.hasFree(payloadBytes);
     if (!isLent) {
       this.#pieces.push(this.slots.read(slot, payloadBytes));

@@ -10,7 +10,7 @@ import { createMemoryFile, type MemoryFile, mapMemoryFile } from './memory-file.
 /** A copy of so much holds the server up for about three milliseconds; a larger payload goes through the socket, turn by turn. */
 export const SLOT_BYTES = 24 * 1024 * 1024;
 
-/** So much of each slot is there from the start; most models never need the rest. */
+/** So much of each slot is used from the start; most models never need the rest. */
 export const SLOT_BYTES_FIRST = 8 * 1024 * 1024;
 
 /** A batch runs and another waits behind it. */
