@@ -84,6 +84,7 @@ class LlmSchedulerSimulation {
       for (let i = 0; i < count && this.#open.size < this.#openMax; i++, made++) this.#add();
       if (this.#prng.boolean(0.02)) this.#cancelOne();
       if (this.#prng.boolean(0.001)) this.#clearCache();
+      if (this.#prng.boolean(0.1)) this.#applyOps();
       this.#step();
     }
   }
@@ -123,9 +124,15 @@ class LlmSchedulerSimulation {
   }
 
   #clearCache(): void {
-    for (const op of this.#scheduler.clearCache()) this.#cache.apply(op);
-    assert.equal(this.#cache.usedCount, this.#scheduler.stats.cellsUsed);
+    this.#scheduler.clearCache();
+    this.#applyOps();
     assert.equal(this.#scheduler.stats.cellsCached, 0);
+  }
+
+  /** As the engine does when it has nothing else to do. */
+  #applyOps(): void {
+    for (const op of this.#scheduler.takeOps()) this.#cache.apply(op);
+    assert.equal(this.#cache.usedCount, this.#scheduler.stats.cellsUsed);
   }
 
   /** Whether there was anything to do. */

@@ -2,6 +2,7 @@
 // and leave at every step. Decisions are the scheduler's, numbers are libllama's; here they meet. The news of a step are told
 // when the next one begins.
 
+import { setImmediate } from 'node:timers/promises';
 import { internal, StatusError, unavailable } from '../../../domain/status.ts';
 import type { LlamaContext } from '../library/context.ts';
 import type { SchedulerLimits, SchedulerStats, StepPlan, StepResult } from '../scheduler/step-plan.ts';
@@ -10,6 +11,7 @@ import { StepScheduler } from '../scheduler/step-scheduler.ts';
 import type { Choice } from './choice.ts';
 import type { Drafter, DraftRequest } from './drafter.ts';
 import { Linger } from './linger.ts';
+import { refused, stuck } from './refusals.ts';
 import type { SamplerPool } from './sampler-pool.ts';
 import type { SideContextOptions } from './side-context.ts';
 import { StepBatch } from './step-batch.ts';
@@ -40,6 +42,8 @@ export interface StepReport {
   readonly statsBefore: SchedulerStats;
 }
 
+type StepWork = Pick<StepReport, 'durationMs' | 'sequences' | 'tokens'>;
+
 export interface EngineOptions {
   readonly context: LlamaContext;
   /** Where long prompts are computed; undefined: with the others. */
@@ -57,6 +61,9 @@ export interface EngineOptions {
   onStep(report: StepReport): void;
   warn(message: string): void;
 }
+
+/** For a longer step of a device the way to another thread and back does not count. */
+const BLOCKING_STEP_MS_MAX = 3;
 
 interface Running {
   readonly id: number;
@@ -78,6 +85,8 @@ export class Engine {
   #stats: SchedulerStats;
   #nextId = 1;
   #stepMs = 0;
+  /** What the last step has done, until it is reported. */
+  #untold: StepWork | undefined;
   #wake: (() => void) | undefined;
   #isClosed = false;
   readonly #loop: Promise<void>;
@@ -155,7 +164,10 @@ export class Engine {
       this.#tellNews();
       // Who was cancelled has left without a step.
       this.#report({ durationMs: 0, sequences: 0, tokens: 0 });
-      await this.#idle();
+      // When the news has left and nobody waits; the next request would.
+      await setImmediate();
+      this.#batch.applyOps(this.#scheduler.takeOps());
+      if (this.#running.size === 0) await this.#idle();
       return;
     }
     this.#batch.applyMemory(plan, (id) => this.#running.get(id)?.choice);
@@ -173,7 +185,7 @@ export class Engine {
     this.#batch.fill(plan);
     // While a device computes there is time to tell the news; a CPU has all its cores in the decode.
     if (!this.#options.context.hasDevice) this.#tellNews();
-    const decoding = this.#batch.decode();
+    const decoding = this.#batch.decode(this.#stepMs > BLOCKING_STEP_MS_MAX);
     this.#tellNews();
     const code = await decoding;
     if (code !== 0)
@@ -272,10 +284,11 @@ export class Engine {
       if (isOver(running.generation)) this.#linger.noteEnd();
     }
     this.#stepMs = performance.now() - startMs;
-    this.#report({ durationMs: this.#stepMs, sequences, tokens: tokenCount });
+    this.#untold = { durationMs: this.#stepMs, sequences, tokens: tokenCount };
   }
 
-  #report(done: Pick<StepReport, 'durationMs' | 'sequences' | 'tokens'>): void {
+  #report(done: StepWork): void {
+    this.#untold = undefined;
     const { stats } = this.#scheduler;
     const statsBefore = this.#stats;
     this.#stats = stats;
@@ -283,6 +296,7 @@ export class Engine {
   }
 
   #tellNews(): void {
+    if (this.#untold !== undefined) this.#report(this.#untold);
     const news = [...this.#news];
     this.#news.clear();
     for (const generation of news) {
@@ -327,16 +341,4 @@ function isOver({ choices }: Generation): boolean {
 function newBatch({ context, side, limits, isDeviceSampling, adapters, pool }: EngineOptions): StepBatch {
   const { sequenceCount } = limits;
   return new StepBatch(context, { sequenceCount, isDeviceSampling, adapters, pool, side });
-}
-
-function refused(refusal: SchedulerRefusal): StatusError {
-  return refusal.reason === 'queue-full'
-    ? unavailable(refusal.message)
-    : new StatusError('INVALID_ARG', refusal.message);
-}
-
-function stuck(cellCount: number): StatusError {
-  return unavailable(
-    `the KV cache of ${cellCount} cells is too small to go on; raise kv_cells or lower max_tokens`,
-  );
 }

@@ -61,18 +61,23 @@ export class StepBatch {
   /** `choiceOf`: undefined for a request that was cancelled as it was admitted. */
   applyMemory(plan: StepPlan, choiceOf: (id: number) => Choice | undefined): void {
     const { memory, adapter, admitted } = plan;
-    const apply = (op: MemoryOp) => {
-      if (this.#side?.apply(op)) return;
-      if (op.kind === 'remove') this.#main.removeCells(op.sequence, op.begin, op.end);
-      else this.#main.shareCells(op.from, op.to, op.begin, op.end);
-    };
     for (const { id, sequence } of admitted) {
-      this.#sequences.begin(sequence, choiceOf(id)?.isDeviceChosen ?? false, apply);
+      this.#sequences.begin(sequence, choiceOf(id)?.isDeviceChosen ?? false, (op) => this.#apply(op));
     }
-    for (const op of memory) apply(this.#sequences.translate(op));
+    this.applyOps(memory);
     for (const context of [this.#main, this.#side?.context]) {
       context?.useAdapter(adapter === 0 ? undefined : this.#adapters[adapter - 1]);
     }
+  }
+
+  applyOps(ops: readonly MemoryOp[]): void {
+    for (const op of ops) this.#apply(this.#sequences.translate(op));
+  }
+
+  #apply(op: MemoryOp): void {
+    if (this.#side?.apply(op)) return;
+    if (op.kind === 'remove') this.#main.removeCells(op.sequence, op.begin, op.end);
+    else this.#main.shareCells(op.from, op.to, op.begin, op.end);
   }
 
   fill({ rows }: StepPlan): void {
@@ -103,8 +108,8 @@ export class StepBatch {
   }
 
   /** Only a device knows repeated steps. */
-  decode(): Promise<number> {
-    return this.#context.decode(this.#layout.isRepeated);
+  decode(isLong: boolean): Promise<number> {
+    return this.#context.decode({ isRepeated: this.#layout.isRepeated, isLong });
   }
 
   #add({ sequence, tokens, firstPosition, outputs }: PlanRow): FirstOutput {

@@ -180,15 +180,18 @@ export class LlamaContext {
    * 0: done; 1: no cells left, nothing was changed; other numbers: failed. A CPU computes on a thread of koffi's. A device is
    * only given its work there and may still compute when this resolves. Where `isRepeated` says that the step is shaped like the ones
    * before, libllama has its graph at hand, and giving it to the device takes less than the way to another thread and back.
+   * `isLong`: the step is waited for on that thread, so that requests which come meanwhile are ready for the next one.
    */
-  decode(isRepeated = false): Promise<number> {
+  decode({ isRepeated = false, isLong = false } = {}): Promise<number> {
     const { functions } = this.model.library;
     const batch = { ...this.#batch, n_tokens: this.#rowCount };
     if (this.hasDevice && isRepeated) {
       const code = functions.llama_decode(this.pointer, batch);
-      // A turn of the event loop, for what is to be sent and what has come meanwhile.
-      return new Promise((resolve) => {
-        setImmediate(() => resolve(code));
+      return new Promise((resolve, reject) => {
+        // A turn of the event loop, for what is to be sent and what has come meanwhile.
+        if (!isLong) setImmediate(() => resolve(code));
+        else
+          functions.llama_synchronize.async(this.pointer, (error) => (error ? reject(error) : resolve(code)));
       });
     }
     return new Promise((resolve, reject) => {

@@ -155,11 +155,15 @@ export class StepScheduler {
     }
   }
 
-  /** Gives up all kept prefixes; the ops, with those of the last update, are to be executed now. */
-  clearCache(): readonly MemoryOp[] {
+  /** Those of the last update, to be executed now; the next plan is not burdened with them then. */
+  takeOps(): readonly MemoryOp[] {
     if (this.#planUnderWay !== undefined) throw new Error('a step is under way');
-    this.#ledger.dropKept();
     return this.#ledger.takeOps();
+  }
+
+  /** Gives up all kept prefixes; their ops come with the next plan or `takeOps`. */
+  clearCache(): void {
+    this.#ledger.dropKept();
   }
 
   #endStep(plan: StepPlan): void {
