@@ -39,6 +39,9 @@ export const SEQUENCES_WAITING_MAX = 10_000;
 /** One host frame; above the largest body, below what a Buffer can hold. */
 export const FRAME_BYTES_MAX = 8 * 1024 * 1024 * 1024;
 
+/** Payloads up to this cross to a host faster with the frame itself; larger ones through shared memory, which two batches have. */
+export const SOCKET_PAYLOAD_BYTES_MAX = 32 * 1024;
+
 /** A host must say hello within this. */
 export const HOST_HELLO_MS_MAX = 30_000;
 

@@ -9,9 +9,10 @@
 // the binary headers of execute-frame.ts, response-frame.ts and part-frame.ts. Tensor bytes are only ever in the payload.
 
 import type { LoadContext, LogLevel } from '../backend/sdk.ts';
+import { SOCKET_PAYLOAD_BYTES_MAX } from '../domain/limits.ts';
 import type { ModelConfig } from '../domain/model-config.ts';
 import { internal, type StatusCode } from '../domain/status.ts';
-import { type FrameSlot, type PlacedPayload, SLOT_PAYLOAD_BYTES_MIN } from './shared-slots.ts';
+import type { FrameSlot, PlacedPayload } from './shared-slots.ts';
 
 export const PROTOCOL_VERSION = 3;
 
@@ -161,7 +162,7 @@ export function encodeControlFrame(type: number, message?: object): Buffer {
 export function joinFrame(head: Buffer, payload: PlacedPayload, slot?: FrameSlot): Buffer[] {
   if (slot !== undefined) {
     head.writeUInt16LE(slot.number, SLOT_AT);
-    if (payload.payloadBytes > SLOT_PAYLOAD_BYTES_MIN && slot.write(payload)) {
+    if (payload.payloadBytes > SOCKET_PAYLOAD_BYTES_MAX && slot.write(payload)) {
       head.writeUInt8(IN_SLOT, PLACE_AT);
       return [head];
     }

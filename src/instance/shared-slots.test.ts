@@ -2,18 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { SOCKET_PAYLOAD_BYTES_MAX } from '../domain/limits.ts';
 import { CHUNK_BYTES, payloadPool } from '../lib/chunk-pool.ts';
 import { encodeExecuteFrame } from './execute-frame.ts';
 import { type Frame, FrameReader } from './frame-reader.ts';
 import { createMemoryFile, mapMemoryFile } from './memory-file.ts';
-import {
-  SharedSlots,
-  SLOT_BYTES,
-  SLOT_BYTES_FIRST,
-  SLOT_COUNT,
-  SLOT_PAYLOAD_BYTES_MIN,
-  SlotTable,
-} from './shared-slots.ts';
+import { SharedSlots, SLOT_BYTES, SLOT_BYTES_FIRST, SLOT_COUNT, SlotTable } from './shared-slots.ts';
 
 const probe = createMemoryFile(4096);
 probe?.close();
@@ -64,7 +58,7 @@ describe('shared slots', { skip }, () => {
   test('carry a large payload beside its frame, in one aligned piece', () => {
     const slots = SharedSlots.create()!;
     const host = SharedSlots.attach(slots.fd, SLOT_BYTES);
-    const first = Buffer.alloc(SLOT_PAYLOAD_BYTES_MIN, 1);
+    const first = Buffer.alloc(SOCKET_PAYLOAD_BYTES_MAX, 1);
     const second = Buffer.alloc(7, 2);
     const parts = encodeExecuteFrame(5, [requestOf([first, second])], slots.slot(2));
     assert.equal(parts.length, 1);
@@ -81,7 +75,7 @@ describe('shared slots', { skip }, () => {
 
   test('leave small and too large payloads in the frame, which still names the slot', () => {
     const slots = SharedSlots.create()!;
-    for (const byteLength of [64, SLOT_PAYLOAD_BYTES_MIN, SLOT_BYTES + 1]) {
+    for (const byteLength of [64, SOCKET_PAYLOAD_BYTES_MAX, SLOT_BYTES + 1]) {
       const data = Buffer.alloc(byteLength, 3);
       const frame = read(encodeExecuteFrame(1, [requestOf([data])], slots.slot(1)), undefined);
       assert.equal(frame.slot, 1);

@@ -16,9 +16,6 @@ export const SLOT_BYTES_FIRST = 8 * 1024 * 1024;
 /** A batch runs and another waits behind it. */
 export const SLOT_COUNT = 2;
 
-/** Payloads up to this cross faster with the frame itself. */
-export const SLOT_PAYLOAD_BYTES_MIN = 32 * 1024;
-
 export interface PlacedPayload {
   readonly pieces: readonly { data: Buffer; offset: number }[];
   readonly payloadBytes: number;

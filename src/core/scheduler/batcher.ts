@@ -2,7 +2,7 @@
 // it. What it has given to instances is dispatched.ts's; it knows no protocol, no tensor and no file.
 // Arrivals of one turn of the event loop are decided on together, so that they can share a batch.
 
-import { OPEN_BATCHES_PER_INSTANCE_MAX } from '../../domain/limits.ts';
+import { OPEN_BATCHES_PER_INSTANCE_MAX, SOCKET_PAYLOAD_BYTES_MAX } from '../../domain/limits.ts';
 import { StatusError, unavailable } from '../../domain/status.ts';
 import type { ReceivedPart } from '../../instance/part-frame.ts';
 import type { ReceivedReply } from '../../instance/response-frame.ts';
@@ -25,8 +25,6 @@ const PREFETCH_DEPTH = 2;
  * more are there, the more of them share a write and a wake-up.
  */
 const PREFETCH_DEPTH_SINGLE = 8;
-/** Larger ones go through memory that is shared with the host, of which there is only enough for two. */
-const PREFETCH_SINGLE_BYTES_MAX = 32 * 1024;
 /** A batch that waits in the host takes no longer than this, and all of them together hardly do. */
 const PREFETCH_COMPUTE_NS_MAX = 2e6;
 
@@ -215,7 +213,8 @@ export class Batcher implements Scheduler {
     const { isBatching, isDecoupled } = this.#policy;
     if (isBatching || isDecoupled || this.#instances.length > 1) return PREFETCH_DEPTH;
     const largestBytes = Math.max(answerBytes, this.#queue.at(0).byteLength);
-    if (largestBytes > PREFETCH_SINGLE_BYTES_MAX) return PREFETCH_DEPTH;
+    // Of the shared memory that larger ones need there is only enough for two.
+    if (largestBytes > SOCKET_PAYLOAD_BYTES_MAX) return PREFETCH_DEPTH;
     const quickCount = Math.floor(PREFETCH_COMPUTE_NS_MAX / Math.max(1, computeNs));
     return Math.min(PREFETCH_DEPTH_SINGLE, Math.max(PREFETCH_DEPTH, quickCount));
   }
