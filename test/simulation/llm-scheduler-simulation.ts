@@ -137,7 +137,8 @@ class LlmSchedulerSimulation {
 
   /** Whether there was anything to do. */
   #step(): boolean {
-    const plan = this.#scheduler.schedule(this.#proposals());
+    const sharedRowsMax = this.#limits.runningMax + this.#prng.integer(0, this.#limits.stepTokensMax);
+    const plan = this.#scheduler.schedule(this.#proposals(), sharedRowsMax);
     if (plan === undefined) {
       assert.equal(this.#open.size, 0, 'nothing is scheduled though requests are open');
       return false;

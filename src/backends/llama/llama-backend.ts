@@ -135,6 +135,7 @@ function contextOptions(settings: LlamaSettings, limits: ModelLimits) {
     pooling: 'unspecified' as const,
     isEmbedding: false,
     hasDevice: limits.hasDevice,
+    outputsMax: Math.min(limits.stepTokens, limits.runningMax * (1 + settings.draftTokens)),
     outputsPerSequenceMax: 1 + settings.draftTokens,
     deviceSampledCount: limits.isDeviceSampling ? limits.sequenceCount : 0,
   };
@@ -179,6 +180,7 @@ function makeEmbedding(model: LlamaModel, settings: LlamaSettings, limits: Model
     cellCount: limits.embeddingTokens,
     sequenceCount: sequencesMax,
     stepTokensMax: limits.embeddingTokens,
+    outputsMax: limits.embeddingTokens,
     pooling: limits.pooling,
     isEmbedding: true,
     deviceSampledCount: 0,

@@ -16,7 +16,8 @@ export interface LlamaSettings {
   /** Undefined: by where the model is. */
   readonly maxRunning: number | undefined;
   readonly maxWaiting: number;
-  readonly stepTokens: number;
+  /** Undefined: by where the model is. */
+  readonly stepTokens: number | undefined;
   /** Undefined: by where the model is. */
   readonly prefillChunk: number | undefined;
   readonly promptCells: number | undefined;
@@ -112,7 +113,7 @@ export function readSettings(context: LoadContext): LlamaSettings {
     kvCells: read.integer('kv_cells', 16, 1 << 26),
     maxRunning: read.integer('max_running', 1, 256),
     maxWaiting: read.integer('max_waiting', 1, 1 << 20) ?? 1024,
-    stepTokens: read.integer('step_tokens', 1, 65536) ?? 512,
+    stepTokens: read.integer('step_tokens', 1, 65536),
     prefillChunk: read.integer('prefill_chunk', 1, 65536),
     promptCells: read.integer('prompt_cells', 0, 1 << 26),
     threads,

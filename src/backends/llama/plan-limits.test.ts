@@ -15,7 +15,7 @@ const SETTINGS: LlamaSettings = {
     maxWaiting: 10,
   },
   ...{
-    stepTokens: 512,
+    stepTokens: undefined,
     prefillChunk: 256,
     promptCells: undefined,
     threads: 1,
@@ -76,6 +76,13 @@ describe('limits of a model', () => {
     assert.equal(plan({ stepTokens: 16 }).prefillChunk, 16);
     assert.equal(plan({ isPrefixCache: false }).sequenceCount, 64);
     assert.ok(plan().sequenceCount > 64, 'kept prefixes have ids of their own');
+  });
+
+  test('a GPU has larger steps, and what bounds the chunks of a prompt is their time', () => {
+    const { stepTokens, prefillChunk } = plan({ gpuLayers: -1, prefillChunk: undefined }, {}, GPU);
+    assert.deepEqual({ stepTokens, prefillChunk }, { stepTokens: 2048, prefillChunk: 2048 });
+    assert.equal(plan({ prefillChunk: undefined }).stepTokens, 512);
+    assert.equal(plan({ prefillChunk: undefined }).prefillChunk, 128);
   });
 
   test('on a GPU every sequence has two ids, of which libllama has 256', () => {

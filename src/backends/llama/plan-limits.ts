@@ -38,9 +38,13 @@ const CELLS_DEFAULT_ON_GPU = 65536;
 /** With more texts side by side a CPU spends more on cells that are not theirs than a larger batch saves (docs/adr/0010). */
 const RUNNING_MAX = 16;
 const RUNNING_MAX_ON_GPU = 64;
-/** Rows of a prompt that running texts have to wait for: some tenths of a second of a small model on a CPU. */
+const STEP_TOKENS = 512;
+const STEP_TOKENS_ON_GPU = 2048;
+/**
+ * Rows of a prompt that running texts have to wait for: some tenths of a second of a small model on a CPU. Beside a GPU
+ * `engine/step-pace.ts` sees to that.
+ */
 const PREFILL_CHUNK = 128;
-const PREFILL_CHUNK_ON_GPU = 512;
 /**
  * A CPU's attention takes so many rows and more in tiles, and computes for all rows of a tile what one of them needs: a few
  * decodes beside a prompt cost more than a step of their own (docs/adr/0010).
@@ -97,7 +101,8 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
   const isDeviceSampling = (settings.isDeviceSampling ?? isGpu) && settings.splitMode !== 'tensor';
   const idCount = isDeviceSampling ? SEQUENCES_MAX / 2 : SEQUENCES_MAX;
   const runningDefault = isGpu ? RUNNING_MAX_ON_GPU : RUNNING_MAX;
-  const runningMax = Math.min(settings.maxRunning ?? runningDefault, settings.stepTokens, idCount);
+  const stepTokens = settings.stepTokens ?? (isGpu ? STEP_TOKENS_ON_GPU : STEP_TOKENS);
+  const runningMax = Math.min(settings.maxRunning ?? runningDefault, stepTokens, idCount);
   const sequenceCount = isPrefixCache ? idCount : runningMax;
   return {
     isGenerating,
@@ -106,11 +111,8 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
     cellCount,
     sequenceCount,
     runningMax,
-    stepTokens: settings.stepTokens,
-    prefillChunk: Math.min(
-      settings.prefillChunk ?? (isGpu ? PREFILL_CHUNK_ON_GPU : PREFILL_CHUNK),
-      settings.stepTokens,
-    ),
+    stepTokens,
+    prefillChunk: Math.min(settings.prefillChunk ?? (isGpu ? stepTokens : PREFILL_CHUNK), stepTokens),
     promptCells: planPromptCells(model, settings, { isGpu, contextLength }),
     apartRows: isGpu ? Number.POSITIVE_INFINITY : APART_ROWS,
     isPrefixCache,

@@ -9,12 +9,14 @@ import type { SchedulerLimits, SchedulerStats, StepPlan, StepResult } from '../s
 import { SchedulerRefusal } from '../scheduler/step-plan.ts';
 import { StepScheduler } from '../scheduler/step-scheduler.ts';
 import type { Choice } from './choice.ts';
-import type { Drafter, DraftRequest } from './drafter.ts';
+import type { Drafter } from './drafter.ts';
 import { Linger } from './linger.ts';
+import { type Proposals, propose } from './propose.ts';
 import { refused, stuck } from './refusals.ts';
 import type { SamplerPool } from './sampler-pool.ts';
 import type { SideContextOptions } from './side-context.ts';
 import { StepBatch } from './step-batch.ts';
+import { StepPace } from './step-pace.ts';
 
 export interface Generation {
   readonly prompt: readonly number[];
@@ -81,6 +83,8 @@ export class Engine {
   readonly #news = new Set<Generation>();
   readonly #started = new Set<Generation>();
   readonly #linger = new Linger();
+  /** A CPU's steps are small as they are. */
+  readonly #pace: StepPace | undefined;
   #batch: StepBatch;
   #stats: SchedulerStats;
   #nextId = 1;
@@ -95,6 +99,7 @@ export class Engine {
     this.#options = options;
     this.#scheduler = new StepScheduler(options.limits);
     this.#batch = newBatch(options);
+    this.#pace = options.context.hasDevice ? new StepPace() : undefined;
     this.#stats = this.#scheduler.stats;
     this.#loop = this.#run();
   }
@@ -159,7 +164,7 @@ export class Engine {
 
   async #step(): Promise<void> {
     if (this.#linger.expected > 0) await this.#awaitSuccessors();
-    const plan = this.#scheduler.schedule(await this.#propose());
+    const plan = this.#scheduler.schedule(await this.#propose(), this.#pace?.rowsMax);
     if (plan === undefined) {
       this.#tellNews();
       // Who was cancelled has left without a step.
@@ -219,28 +224,12 @@ export class Engine {
     this.#linger.reset();
   }
 
-  async #propose(): Promise<ReadonlyMap<number, readonly number[]> | undefined> {
+  async #propose(): Promise<Proposals | undefined> {
     if (this.#scheduler.isPromptsTurn) return undefined;
-    const { drafter, draftTokens, draftSequencesMax } = this.#options;
-    const decoding = [...this.#running.values()].filter(({ isDecoding }) => isDecoding);
-    if (decoding.length === 0 || decoding.length > draftSequencesMax) return undefined;
-    const proposals = new Map<number, readonly number[]>();
-    const drafts: DraftRequest[] = [];
-    for (const { id, choice, generation, sequence } of decoding) {
-      const count = Math.min(draftTokens, generation.maxTokens - choice.tokens.length - 1);
-      if (count <= 0) continue;
-      // A text that has been shifted is another one than the draft model has read.
-      const length = generation.prompt.length + choice.tokens.length + count;
-      const isWhole = length < this.#options.limits.contextLength;
-      if (drafter !== undefined && generation.isDrafted && isWhole) {
-        drafts.push({ id, sequence, prompt: generation.prompt, generated: choice.tokens, count });
-      } else {
-        const proposed = choice.propose(count);
-        if (proposed.length > 0) proposals.set(id, proposed);
-      }
-    }
-    for (const [id, proposed] of (await drafter?.propose(drafts)) ?? []) proposals.set(id, proposed);
-    return proposals.size === 0 ? undefined : proposals;
+    return propose(
+      [...this.#running.values()].filter(({ isDecoding }) => isDecoding),
+      this.#options,
+    );
   }
 
   #begin(id: number, cachedTokens: number): void {
@@ -281,9 +270,11 @@ export class Engine {
       this.#news.add(running.generation);
       if (!isFinished) continue;
       this.#running.delete(id);
-      if (isOver(running.generation)) this.#linger.noteEnd();
+      // A device has more to lose by waiting than who comes a step later.
+      if (!this.#options.context.hasDevice && isOver(running.generation)) this.#linger.noteEnd();
     }
     this.#stepMs = performance.now() - startMs;
+    this.#pace?.noteStep(this.#batch.rowCount, this.#stepMs);
     this.#untold = { durationMs: this.#stepMs, sequences, tokens: tokenCount };
   }
 

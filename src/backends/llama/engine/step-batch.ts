@@ -107,6 +107,10 @@ export class StepBatch {
     this.#outputs = outputs;
   }
 
+  get rowCount(): number {
+    return this.#context.rowCount;
+  }
+
   /** Only a device knows repeated steps. */
   decode(isLong: boolean): Promise<number> {
     return this.#context.decode({ isRepeated: this.#layout.isRepeated, isLong });

@@ -27,12 +27,13 @@ import {
   toolGrammar,
 } from '../text/tool-format.ts';
 import { type GenerationReport, GenerationResponder } from './generation-responder.ts';
+import { PromptTokenizer } from './prompt-tokenizer.ts';
 import type { LlamaRequest, Question } from './read-request.ts';
 import type { RequestInfo } from './request-info.ts';
 import type { ResponseTensors } from './response-tensors.ts';
 
-/** Characters that are tokenized at once: about 5 ms on the host's event loop. */
-const TOKENIZED_INLINE_MAX = 16_384;
+/** Characters that are tokenized without asking first whether so many can fit. */
+const UNASKED_MAX = 16_384;
 
 export interface BuilderParts {
   readonly model: LlamaModel;
@@ -64,12 +65,14 @@ export interface Prompt {
 
 export class GenerationBuilder {
   readonly #parts: BuilderParts;
+  readonly #tokenizer: PromptTokenizer;
   readonly #toolFormat: ToolFormat;
   readonly #candidates: CandidateList;
   readonly #grammarScratch: CandidateMemory;
 
   constructor(parts: BuilderParts) {
     this.#parts = parts;
+    this.#tokenizer = new PromptTokenizer(parts.model, parts.limits.hasDevice);
     this.#toolFormat = toolFormatOf(parts.templateText);
     this.#candidates = new CandidateList(parts.model.tokenCount);
     this.#grammarScratch = new CandidateMemory(parts.model.tokenCount);
@@ -143,10 +146,7 @@ export class GenerationBuilder {
 
   tokenize(text: unknown, options: TokenizeOptions): number[] | Promise<number[]> {
     if (typeof text !== 'string') throw invalidArgument("'text' must be a string");
-    const { model } = this.#parts;
-    return text.length > TOKENIZED_INLINE_MAX
-      ? model.tokenizeAside(text, options)
-      : model.tokenize(text, options);
+    return this.#tokenizer.tokenize(text, options);
   }
 
   renderChat(chat: Readonly<Record<string, unknown>>): number[] | Promise<number[]> {
@@ -176,7 +176,7 @@ export class GenerationBuilder {
   /** What cannot fit is refused before it is tokenized. */
   #tokenizePrompt(text: string, options: TokenizeOptions): number[] | Promise<number[]> {
     const { model, limits } = this.#parts;
-    if (text.length > TOKENIZED_INLINE_MAX) {
+    if (text.length > UNASKED_MAX) {
       const bytes = Buffer.byteLength(text);
       const least = Math.ceil(bytes / model.longestPiece);
       if (least >= limits.contextLength) {

@@ -54,8 +54,42 @@ test('texts that are long gone are forgotten', () => {
   assert.equal(policy.cellsMax, 0);
 });
 
+/** Answered with 40 tokens of its own; how many have come again. */
+function answer(policy: KeepPolicy, prompt: readonly number[], seed: number): number {
+  policy.noteBegin(ADAPTER, prompt, 0);
+  return policy.noteEnd(ADAPTER, [...prompt, ...text(seed, 40)]);
+}
+
+/** So many texts that begin alike. */
+function afterSystemPrompts(count: number): KeepPolicy {
+  const policy = new KeepPolicy(LIMITS);
+  for (let i = 0; i < count; i++) answer(policy, [...text(1, 160), ...text(100 + i, 20)], 500 + i);
+  return policy;
+}
+
+test('of texts with a beginning in common, only that has come again', () => {
+  assert.ok(afterSystemPrompts(20).keepsTails, 'as long as little is known');
+  const policy = afterSystemPrompts(40);
+  assert.ok(!policy.keepsTails);
+  assert.equal(policy.cellsMax, 1000);
+  assert.equal(answer(policy, [...text(1, 160), ...text(2000, 20)], 2001), 160);
+  assert.equal(answer(policy, text(3000), 3001), 0, 'another beginning');
+});
+
+test('texts that go on where earlier ones ended are kept whole', () => {
+  const policy = afterSystemPrompts(40);
+  let conversation = [...text(1, 160), ...text(139, 20), ...text(539, 40)];
+  for (let turn = 0; turn < 4; turn++) {
+    const prompt = [...conversation, ...text(700 + turn, 100)];
+    answer(policy, prompt, 800 + turn);
+    conversation = [...prompt, ...text(800 + turn, 40)];
+  }
+  assert.ok(policy.keepsTails);
+});
+
 test('a number that is given holds always', () => {
   const policy = new KeepPolicy({ keptCellsMax: 500, keptCellsMin: 500 });
   for (let seed = 0; seed < 40; seed++) serve(policy, text(seed));
   assert.equal(policy.cellsMax, 500);
+  assert.ok(policy.keepsTails);
 });

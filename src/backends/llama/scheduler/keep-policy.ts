@@ -1,6 +1,7 @@
-// How many cells are kept for later prompts: all that may be, while prompts begin like earlier ones; else only so many as
-// cost nothing. It remembers earlier texts as numbers, longer than their cells are there, so that it sees when keeping would be
-// of use again. Used by KvLedger.
+// What is kept for later prompts. How many cells: all that may be, while prompts begin like earlier ones; else only so many as
+// cost nothing. Of each text: all of it, while prompts go on where earlier texts ended, as conversations do; else the
+// beginning that has come again, such as a system prompt. It remembers earlier texts as numbers, longer than their cells are
+// there, so that it sees when keeping would be of use again. Used by KvLedger.
 
 import type { SchedulerLimits } from './step-plan.ts';
 
@@ -15,10 +16,12 @@ const BLOCKS_MAX = 8192;
 export class KeepPolicy {
   readonly #cellsMax: number;
   readonly #cellsMin: number;
-  /** Each stands for a beginning of some text; the oldest first. */
-  readonly #known = new Set<number>();
+  /** Each stands for a beginning of some text, the oldest first; true when a prompt has begun like it. */
+  readonly #known = new Map<number, boolean>();
   /** Of a prompt, what was there already or would have been: a moving average over prompts. */
   #reusedShare = 1;
+  /** Of a prompt, what has come again for the first time; the same average. */
+  #firstReusedShare = 1;
 
   constructor({ keptCellsMax, keptCellsMin }: Pick<SchedulerLimits, 'keptCellsMax' | 'keptCellsMin'>) {
     this.#cellsMax = keptCellsMax;
@@ -29,27 +32,49 @@ export class KeepPolicy {
     return this.#reusedShare < WORTHWHILE_SHARE ? this.#cellsMin : this.#cellsMax;
   }
 
+  /** Else only what has come again is worth its cells. */
+  get keepsTails(): boolean {
+    return this.#firstReusedShare >= WORTHWHILE_SHARE;
+  }
+
   noteBegin(adapter: number, prompt: readonly number[], reusedTokens: number): void {
-    if (this.#cellsMin === this.#cellsMax) return;
+    if (this.#isFixed) return;
     let knownBlocks = 0;
+    let firstBlocks = 0;
     for (const block of blocksOf(adapter, prompt)) {
-      if (!this.#known.has(block)) break;
+      const hasComeAgain = this.#known.get(block);
+      if (hasComeAgain === undefined) break;
       knownBlocks++;
+      if (hasComeAgain) continue;
+      firstBlocks++;
+      this.#known.set(block, true);
     }
     const share = Math.max(reusedTokens, knownBlocks * BLOCK_TOKENS) / prompt.length;
     this.#reusedShare += (share - this.#reusedShare) * REUSE_WEIGHT;
+    const firstShare = (firstBlocks * BLOCK_TOKENS) / prompt.length;
+    this.#firstReusedShare += (firstShare - this.#firstReusedShare) * REUSE_WEIGHT;
   }
 
-  noteEnd(adapter: number, tokens: readonly number[]): void {
-    if (this.#cellsMin === this.#cellsMax) return;
+  /** How many tokens of a text that has ended, from its first on, have come again. */
+  noteEnd(adapter: number, tokens: readonly number[]): number {
+    if (this.#isFixed) return 0;
+    let comeAgain = 0;
     for (const block of blocksOf(adapter, tokens)) {
+      const hasComeAgain = this.#known.get(block) ?? false;
+      if (hasComeAgain) comeAgain += BLOCK_TOKENS;
       this.#known.delete(block);
-      this.#known.add(block);
+      this.#known.set(block, hasComeAgain);
     }
-    for (const oldest of this.#known) {
+    for (const oldest of this.#known.keys()) {
       if (this.#known.size <= BLOCKS_MAX) break;
       this.#known.delete(oldest);
     }
+    return comeAgain;
+  }
+
+  /** The user has said how many: they are all used. */
+  get #isFixed(): boolean {
+    return this.#cellsMin === this.#cellsMax;
   }
 }
 

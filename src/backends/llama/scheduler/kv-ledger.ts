@@ -95,6 +95,7 @@ export class KvLedger {
     this.#useCount++;
     for (let at = sequence.tail; at.parent !== undefined; at = at.parent) this.#activate(at);
     if (sequence.tail !== node) this.#follow(sequence, node, match.length);
+    sequence.worthLength = match.length;
     return sequence;
   }
 
@@ -110,6 +111,7 @@ export class KvLedger {
     if (match.length === 0) return 0;
     this.#useCount++;
     this.#follow(sequence, splitNode(match.node, match.nodeLength), match.length);
+    sequence.worthLength = sequence.length;
     return match.length;
   }
 
@@ -141,10 +143,18 @@ export class KvLedger {
     this.#ops.push({ kind: 'remove', sequence: sequence.id, begin, end: TO_THE_END });
   }
 
-  /** The request has left its sequence. Its cells are kept until they are needed, where that can be of use. */
-  retire(sequence: KvSequence, adapter: number, tokens: readonly number[]): void {
+  /**
+   * The request has left its sequence. Its cells are kept until they are needed, where that can be of use: of one that will come
+   * back all of them.
+   */
+  retire(
+    sequence: KvSequence,
+    { adapter, tokens }: { readonly adapter: number; readonly tokens: readonly number[] },
+    isOver: boolean,
+  ): void {
     this.settle(sequence, tokens);
-    if (this.#isPrefixReuse) this.#keep.noteEnd(adapter, tokens);
+    const comeAgain = this.#isPrefixReuse ? this.#keep.noteEnd(adapter, tokens) : 0;
+    sequence.worthLength = isOver ? Math.max(sequence.worthLength, comeAgain) : sequence.length;
     this.#useCount++;
     for (let at = sequence.tail; at.parent !== undefined; at = at.parent) {
       at.lastUsed = this.#useCount;
@@ -154,10 +164,20 @@ export class KvLedger {
     // Where others hold all of its cells, the id would keep nothing.
     if (!this.#isPrefixReuse || !isExclusive(sequence)) this.#drop(sequence);
     else this.#kept.add(sequence);
+    if (!this.#keep.keepsTails) this.#cutTails(sequence);
     const { cellsMax } = this.#keep;
     while (this.#cellsCached > cellsMax) {
       const surplus = this.#cellsCached - cellsMax;
       this.#evict(this.#leastRecentlyUsed(), Math.max(surplus, EVICTION_CELLS_MIN));
+    }
+  }
+
+  /** But not that of the text which has just ended: whoever asks the same twice finds it. */
+  #cutTails(last: KvSequence): void {
+    for (const sequence of [...this.#kept]) {
+      while (sequence !== last && this.#kept.has(sequence) && sequence.length > sequence.worthLength) {
+        this.#evict(sequence, sequence.length - sequence.worthLength);
+      }
     }
   }
 
@@ -214,7 +234,7 @@ export class KvLedger {
     const id = this.#freeIds.pop();
     if (id === undefined) throw new Error('no sequence id is free');
     this.#sequencesUsed++;
-    const sequence = { id, tail: root, length: 0, computed: 0, isKept: false };
+    const sequence = { id, tail: root, length: 0, computed: 0, worthLength: 0, isKept: false };
     root.tails.add(sequence);
     return sequence;
   }

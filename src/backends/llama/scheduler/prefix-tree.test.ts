@@ -11,7 +11,7 @@ import {
 } from './prefix-tree.ts';
 
 function sequenceAt(tail: ReturnType<typeof createNode>, length: number) {
-  const sequence = { id: 7, tail, length, computed: length, isKept: false };
+  const sequence = { id: 7, tail, length, computed: length, worthLength: 0, isKept: false };
   tail.tails.add(sequence);
   return sequence;
 }

@@ -13,6 +13,8 @@ export interface KvSequence {
   length: number;
   /** Cells the sequence has; those from `length` on are its own and not in the tree yet. */
   computed: number;
+  /** Of these, so many from the first on have come again. */
+  worthLength: number;
   /** No request runs on it: it only keeps its cells for the next one. */
   isKept: boolean;
 }

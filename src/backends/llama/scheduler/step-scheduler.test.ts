@@ -62,6 +62,20 @@ test('keeps less where prompts never begin alike, and more again when they do', 
   assert.equal(scheduler.stats.cellsCached, 360);
 });
 
+test('of prompts that share a beginning, keeps that and the end of the last', () => {
+  const scheduler = makeScheduler({ keptCellsMax: 400, keptCellsMin: 0 });
+  let id = 0;
+  let reused = 0;
+  const ask = (from: number) => {
+    scheduler.add(makeRequest(++id, [...tokens(100, 32), ...tokens(from, 20)]));
+    reused = step(scheduler, [id]).admitted[0]!.reusedTokens;
+  };
+  for (let i = 0; i < 40; i++) ask(10_000 + i * 100);
+  assert.equal(scheduler.stats.cellsCached, 32 + 20);
+  assert.equal(reused, 32);
+  assert.equal(scheduler.stats.sequencesKept, 1);
+});
+
 test('keeps no more cells for later requests than it may, the most recent ones', () => {
   const scheduler = makeScheduler({ keptCellsMax: 100 });
   for (const [id, from] of [
@@ -108,6 +122,22 @@ describe('a step', () => {
       [1, 6, 1, 'last'],
       [2, 16, 4, 'last'],
     ]);
+  });
+
+  test('has no more rows than it is told while others decode', () => {
+    const scheduler = makeScheduler({ prefillChunkMax: 64 });
+    scheduler.add(makeRequest(1, tokens(100, 5)));
+    step(scheduler);
+    scheduler.add(makeRequest(2, tokens(200, 20)));
+    scheduler.add(makeRequest(3, tokens(300, 20)));
+    assert.deepEqual(shape(scheduler.schedule(undefined, 25)!), [
+      [1, 5, 1, 'last'],
+      [2, 0, 20, 'last'],
+      [3, 0, 4, 'none'],
+    ]);
+    const alone = makeScheduler();
+    alone.add(makeRequest(1, tokens(100, 70)));
+    assert.deepEqual(shape(alone.schedule(undefined, 25)!), [[1, 0, 64, 'none']], 'nobody waits for a token');
   });
 
   test('holds one adapter, and the adapters take turns', () => {

@@ -7,6 +7,7 @@ import { KvLedger } from './kv-ledger.ts';
 import { countKept, makeRow, proposalsMax } from './plan-row.ts';
 import { insertBySeniority, type RequestState, remainingCount, removeFrom } from './request-state.ts';
 import { shareOut } from './share-out.ts';
+import { StepCounts } from './step-counts.ts';
 import {
   type Admission,
   type MemoryOp,
@@ -45,13 +46,7 @@ export class StepScheduler {
   #planUnderWay: StepPlan | undefined;
   #rowsUnderWay = 0;
   #arrivalCount = 0;
-  #preemptions = 0;
-  #promptTokensReused = 0;
-  #promptTokensComputed = 0;
-  #tokensRecomputed = 0;
-  #contextShifts = 0;
-  #tokensProposed = 0;
-  #tokensAccepted = 0;
+  readonly #counts = new StepCounts();
 
   constructor(limits: SchedulerLimits) {
     this.#limits = limits;
@@ -69,14 +64,8 @@ export class StepScheduler {
       cellsCached: this.#ledger.cellsCached,
       sequencesUsed: this.#ledger.sequencesUsed,
       sequencesKept: this.#ledger.sequencesKept,
-      preemptions: this.#preemptions,
-      promptTokensReused: this.#promptTokensReused,
-      promptTokensComputed: this.#promptTokensComputed,
-      tokensRecomputed: this.#tokensRecomputed,
       cellsEvicted: this.#ledger.cellsEvicted,
-      contextShifts: this.#contextShifts,
-      tokensProposed: this.#tokensProposed,
-      tokensAccepted: this.#tokensAccepted,
+      ...this.#counts,
     };
   }
 
@@ -117,15 +106,21 @@ export class StepScheduler {
     return this.#hasPutOff;
   }
 
-  /** The next step, or undefined when there is nothing to do. Each plan must be followed by `update` or `abandon`. */
-  schedule(proposals: ReadonlyMap<number, readonly number[]> = NO_PROPOSALS): StepPlan | undefined {
+  /**
+   * The next step, or undefined when there is nothing to do. Each plan must be followed by `update` or `abandon`.
+   * `sharedRowsMax` bounds a step in which somebody decodes; it must have room for every decode.
+   */
+  schedule(
+    proposals: ReadonlyMap<number, readonly number[]> = NO_PROPOSALS,
+    sharedRowsMax = Number.POSITIVE_INFINITY,
+  ): StepPlan | undefined {
     if (this.#planUnderWay !== undefined) throw new Error('a step is under way');
     for (const request of this.#cancelled) this.#leave(request);
     const notes: PlanNotes = { preempted: [], admitted: [], stuck: [] };
     let rows: PlanRow[] = [];
     while (rows.length === 0 && this.#requests.size > 0) {
       this.#admit(notes);
-      rows = this.#fill(notes, proposals);
+      rows = this.#fill(notes, proposals, sharedRowsMax);
     }
     if (rows.length === 0 && notes.stuck.length === 0) return undefined;
     const adapter = rows.length === 0 ? 0 : this.#requests.get(rows[0]!.requestId)!.adapter;
@@ -182,21 +177,9 @@ export class StepScheduler {
     if (keptCount < rowCount) this.#ledger.cut(sequence, firstPosition + keptCount);
     for (const token of accepted) request.tokens.push(token);
     this.#ledger.append(sequence, request.tokens, keptCount);
-    this.#count(request, { rowCount, keptCount, firstPosition, outputs });
+    this.#counts.takeIn(request, { rowCount, keptCount, firstPosition, outputs });
     if (isLast) this.#leave(request);
     else if (accepted.length > 0 && this.#isFull(request)) this.#shift(request);
-  }
-
-  #count(
-    request: RequestState,
-    row: { rowCount: number; keptCount: number; firstPosition: number; outputs: PlanRow['outputs'] },
-  ): void {
-    const prefilled = Math.min(row.firstPosition + row.keptCount, request.replayLength) - row.firstPosition;
-    if (prefilled > 0 && request.preemptionCount === 0) this.#promptTokensComputed += prefilled;
-    else if (prefilled > 0) this.#tokensRecomputed += prefilled;
-    if (row.outputs !== 'all') return;
-    this.#tokensProposed += row.rowCount - 1;
-    this.#tokensAccepted += row.keptCount - 1;
   }
 
   /** Ends a request: finished, cancelled, stuck or failed. */
@@ -204,13 +187,13 @@ export class StepScheduler {
     this.#requests.delete(request.id);
     this.#cancelled.delete(request);
     if (request.sequence === undefined) removeFrom(this.#waiting, request);
-    else this.#stop(request);
+    else this.#stop(request, true);
   }
 
   /** Takes a running request off its sequence. */
-  #stop(request: RequestState): void {
+  #stop(request: RequestState, isOver: boolean): void {
     removeFrom(this.#running, request);
-    this.#ledger.retire(request.sequence!, request.adapter, request.tokens);
+    this.#ledger.retire(request.sequence!, request, isOver);
     request.sequence = undefined;
   }
 
@@ -220,17 +203,17 @@ export class StepScheduler {
 
   /** Forgets a part of the text; the rest begins again, before whoever came later. */
   #shift(request: RequestState): void {
-    this.#stop(request);
+    this.#stop(request, false);
     forgetPart(request, this.#limits.contextLength);
     request.preemptionCount++;
-    this.#contextShifts++;
+    this.#counts.contextShifts++;
     insertBySeniority(this.#waiting, request);
   }
 
   #preempt(request: RequestState, notes: PlanNotes): void {
-    this.#stop(request);
+    this.#stop(request, false);
     request.preemptionCount++;
-    this.#preemptions++;
+    this.#counts.preemptions++;
     insertBySeniority(this.#waiting, request);
     notes.preempted.push(request.id);
   }
@@ -268,18 +251,22 @@ export class StepScheduler {
     const reusedTokens = request.sequence.computed;
     const isResumed = request.preemptionCount > 0;
     if (!isResumed) {
-      this.#promptTokensReused += reusedTokens;
+      this.#counts.promptTokensReused += reusedTokens;
       this.#ledger.noteReuse(adapter, tokens, reusedTokens);
     }
     notes.admitted.push({ id, reusedTokens, isResumed, sequence: request.sequence.id });
   }
 
   /** The rows of the adapter whose turn it is; none only when the last running request is stuck. */
-  #fill(notes: PlanNotes, proposals: ReadonlyMap<number, readonly number[]>): PlanRow[] {
+  #fill(
+    notes: PlanNotes,
+    proposals: ReadonlyMap<number, readonly number[]>,
+    sharedRowsMax: number,
+  ): PlanRow[] {
     for (const adapter of this.#turns.order(this.#running.map(({ adapter }) => adapter))) {
       const members = this.#makeRoom(adapter, notes);
       if (members.length > 0) {
-        const rows = this.#compose(members, proposals);
+        const rows = this.#compose(members, proposals, sharedRowsMax);
         if (rows.length > 0) return rows;
       }
     }
@@ -292,7 +279,7 @@ export class StepScheduler {
       const { sequence, tokens } = request;
       if (request.adapter !== adapter || remainingCount(request) === 1) continue;
       const shared = this.#ledger.share(sequence!, tokens, tokens.length - 1);
-      if (request.preemptionCount === 0) this.#promptTokensReused += shared;
+      if (request.preemptionCount === 0) this.#counts.promptTokensReused += shared;
     }
     let isSettled = false;
     for (;;) {
@@ -314,8 +301,14 @@ export class StepScheduler {
     }
   }
 
-  #compose(members: readonly RequestState[], proposals: ReadonlyMap<number, readonly number[]>): PlanRow[] {
+  #compose(
+    members: readonly RequestState[],
+    proposals: ReadonlyMap<number, readonly number[]>,
+    sharedRowsMax: number,
+  ): PlanRow[] {
     const { stepTokensMax, prefillChunkMax, apartRowsMin } = this.#limits;
+    const isAnyDecoding = this.#running.some((request) => remainingCount(request) === 1);
+    const rowsMax = isAnyDecoding ? Math.min(stepTokensMax, sharedRowsMax) : stepTokensMax;
     const { counts, hasPutOff } = shareOut(
       members.map((request) => ({
         remaining: remainingCount(request),
@@ -325,9 +318,9 @@ export class StepScheduler {
         ),
       })),
       {
-        rows: Math.min(stepTokensMax, this.#ledger.cellsAvailable),
+        rows: Math.min(rowsMax, this.#ledger.cellsAvailable),
         prefillChunkMax,
-        isAnyDecoding: this.#running.some((request) => remainingCount(request) === 1),
+        isAnyDecoding,
         apartRowsMin,
         isPromptsTurn: this.#turns.isOfPrompts(members[0]!.adapter),
       },
