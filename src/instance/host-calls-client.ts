@@ -12,6 +12,7 @@ import type {
 } from '../backend/server-calls.ts';
 import { StatusError } from '../domain/status.ts';
 import type { TensorBytes } from '../domain/tensor.ts';
+import { NumberTable } from '../lib/number-table.ts';
 import {
   encodeCallFrame,
   fromCallParameters,
@@ -29,7 +30,7 @@ type OnResult = (result: ResultMessage, payload: Buffer) => void;
 
 export class HostCallsClient implements ServerCalls {
   readonly #write: (parts: readonly Buffer[]) => void;
-  readonly #open = new Map<number, OnResult>();
+  readonly #open = new NumberTable<OnResult>();
   #nextCallId = 1;
 
   constructor(write: (parts: readonly Buffer[]) => void) {

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import type { Backend, BackendInstance, BackendModel, ExecuteBatch, ExecuteReply } from '../backend/sdk.ts';
 import { StatusError, unavailable } from '../domain/status.ts';
+import { NumberTable } from '../lib/number-table.ts';
 import type { ResultMessage } from './call-frame.ts';
 import { decodeExecuteFrame } from './execute-frame.ts';
 import { type Frame, FrameReader } from './frame-reader.ts';
@@ -67,7 +68,7 @@ class HostLoop {
   #isCorked = false;
   #slots: SharedSlots | undefined;
   /** By batch that waits or runs, where the server shares memory. */
-  readonly #slotOf = new Map<number, number>();
+  readonly #slotOf = new NumberTable<number>();
 
   constructor(options: HostOptions) {
     this.#options = options;

@@ -19,6 +19,7 @@ import {
 import type { ModelConfig } from '../domain/model-config.ts';
 import { StatusError } from '../domain/status.ts';
 import type { TensorBytes } from '../domain/tensor.ts';
+import { NumberTable } from '../lib/number-table.ts';
 import type { Admission } from './admission.ts';
 import { type CallMessage, encodeCallFrame, type ResultMessage } from './call-frame.ts';
 import type { SentRequest } from './execute-frame.ts';
@@ -63,7 +64,7 @@ export class Instance {
   readonly name: string;
   readonly #options: InstanceOptions;
   readonly #events: InstanceEvents;
-  readonly #inFlight = new Set<number>();
+  readonly #inFlight = new NumberTable<true>();
   readonly #watch: ExecuteWatch | undefined;
   readonly #admission: Admission | undefined;
   #state: InstanceState = 'starting';
@@ -141,7 +142,7 @@ export class Instance {
 
   execute(batchId: number, requests: readonly SentRequest[]): void {
     this.#admission?.begin();
-    this.#inFlight.add(batchId);
+    this.#inFlight.set(batchId, true);
     this.#watch?.begin();
     try {
       this.#host!.execute(batchId, requests);

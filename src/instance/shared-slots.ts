@@ -5,6 +5,7 @@
 
 import { internal } from '../domain/status.ts';
 import { type LentBytes, payloadPool } from '../lib/chunk-pool.ts';
+import { NumberTable } from '../lib/number-table.ts';
 import { createMemoryFile, type MemoryFile, mapMemoryFile } from './memory-file.ts';
 
 /** A copy of so much holds the server up for about three milliseconds; a larger payload goes through the socket, turn by turn. */
@@ -32,7 +33,7 @@ export interface FrameSlot {
 export class SlotTable {
   readonly #slots: SharedSlots;
   readonly #free: number[] = [];
-  readonly #taken = new Map<number, number>();
+  readonly #taken = new NumberTable<number>();
 
   constructor(slots: SharedSlots) {
     this.#slots = slots;

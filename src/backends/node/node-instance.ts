@@ -14,6 +14,7 @@ import {
   type ResponseSender,
 } from '../../backend/sdk.ts';
 import { StatusError } from '../../domain/status.ts';
+import { NumberTable } from '../../lib/number-table.ts';
 import type { ModelHandle } from './model-handle.ts';
 import { ModelRequest } from './model-request.ts';
 import { ModelSender } from './model-sender.ts';
@@ -24,7 +25,7 @@ export class NodeInstance implements BackendInstance {
   readonly #tables: ModelTables;
   readonly #handle: ModelHandle;
   /** Batches whose execution, or whose requests, are not over. */
-  readonly #open = new Map<number, readonly ModelRequest[]>();
+  readonly #open = new NumberTable<readonly ModelRequest[]>();
 
   constructor(definition: ModelDefinition, tables: ModelTables, handle: ModelHandle) {
     this.#definition = definition;

@@ -39,6 +39,8 @@ const DEADLOCK =
 const STUCK = 'the responses of a decoupled step fill the ensemble, and no step after it gets on';
 
 export class EnsembleRun implements StepRunOwner {
+  /** Among the requests of the ensemble. */
+  readonly ordinal: number;
   readonly call: InferCall;
   readonly startMs: number;
   readonly batchSize: number;
@@ -59,6 +61,7 @@ export class EnsembleRun implements StepRunOwner {
   constructor(
     owner: RunOwner,
     options: {
+      readonly ordinal: number;
       readonly call: InferCall;
       readonly route: Route;
       readonly startMs: number;
@@ -68,6 +71,7 @@ export class EnsembleRun implements StepRunOwner {
     },
   ) {
     this.#owner = owner;
+    this.ordinal = options.ordinal;
     this.call = options.call;
     this.#route = options.route;
     this.startMs = options.startMs;

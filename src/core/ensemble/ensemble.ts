@@ -13,6 +13,7 @@ import { type Parameters, type ParameterValue, SEQUENCE_END, SEQUENCE_START } fr
 import { StatusError, unavailable } from '../../domain/status.ts';
 import type { OutputTensor } from '../../domain/tensor.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { NumberTable } from '../../lib/number-table.ts';
 import type { InferCall } from '../infer.ts';
 import type { Labels } from '../model/labels.ts';
 import type { ServedModel } from '../model/served-model.ts';
@@ -82,7 +83,8 @@ export class Ensemble implements ServedModel, RunOwner {
   /** The last that served each step: while it is being unloaded, requests that are under way may still use it. */
   readonly #models: ServedModel[];
   readonly #routes = new Map<string, Route>();
-  readonly #open = new Set<EnsembleRun>();
+  readonly #open = new NumberTable<EnsembleRun>();
+  #runCount = 0;
   #heldBytes = 0;
   #isStopped = false;
   #unloaded: Promise<void> | undefined;
@@ -166,14 +168,16 @@ export class Ensemble implements ServedModel, RunOwner {
     trace?.begin(this, request);
     trace?.mark('REQUEST_START', startMs);
     trace?.mark('QUEUE_START', startMs);
+    const ordinal = this.#runCount++;
     const run = new EnsembleRun(this, {
+      ordinal,
       call,
       route: this.#routeFor(request.requestedOutputs),
       startMs,
       batchSize,
       ancestors: call.ancestors === undefined ? [this] : [...call.ancestors, this],
     });
-    this.#open.add(run);
+    this.#open.set(ordinal, run);
     run.start();
     if (!run.isEnded) call.cancellation?.onCancel(() => run.cancel());
   }
@@ -207,7 +211,7 @@ export class Ensemble implements ServedModel, RunOwner {
   }
 
   end(run: EnsembleRun, error: StatusError | undefined): void {
-    this.#open.delete(run);
+    this.#open.delete(run.ordinal);
     const { sink, trace } = run.call;
     const requestNs = (this.clock.nowMs() - run.startMs) * NS_PER_MS;
     if (trace instanceof StepTrace) trace.addSum(run.compute);
@@ -243,7 +247,7 @@ export class Ensemble implements ServedModel, RunOwner {
   }
 
   abandon(error: StatusError): void {
-    for (const run of [...this.#open]) run.abandon(error);
+    for (const run of this.#open.values()) run.abandon(error);
   }
 
   #modelOf(step: PlanStep): ServedModel {

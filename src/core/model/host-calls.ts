@@ -16,6 +16,7 @@ import {
 } from '../../instance/call-frame.ts';
 import { slicePieces } from '../../instance/result-codec.ts';
 import { Cancellation } from '../../lib/cancellation.ts';
+import { NumberTable } from '../../lib/number-table.ts';
 import type { InferCall, InferTarget } from '../infer.ts';
 import type { LoadOverride } from '../repository/find-model.ts';
 import type { MetricsRegistry } from '../stats/metrics-registry.ts';
@@ -55,7 +56,7 @@ type ControlCall = Extract<CallMessage, { kind: 'load' | 'unload' }>;
 
 export class HostCalls {
   readonly #options: HostCallsOptions;
-  readonly #open = new Map<number, OpenCall>();
+  readonly #open = new NumberTable<OpenCall>();
   readonly #metrics: HostMetrics;
   /** Hosts count their calls anew, so a late result must know which host it is for. */
   #hostNumber = 0;
@@ -96,14 +97,14 @@ export class HostCalls {
   /** The client of a request during which calls were made has gone. */
   onRequestCancelled(batchId: number, request: number): void {
     const parent = keyOf({ batchId, request });
-    for (const { parents, cancellation } of [...this.#open.values()]) {
+    for (const { parents, cancellation } of this.#open.values()) {
       if (parents.delete(parent) && parents.size === 0) cancellation.cancel();
     }
   }
 
   /** The host has gone. */
   close(): void {
-    const open = [...this.#open.values()];
+    const open = this.#open.values();
     this.#open.clear();
     this.#hostNumber++;
     for (const { cancellation } of open) cancellation.cancel();

@@ -7,6 +7,7 @@ import type { SentRequest } from '../../instance/execute-frame.ts';
 import type { ReceivedPart } from '../../instance/part-frame.ts';
 import type { ReceivedReply } from '../../instance/response-frame.ts';
 import { BY_SENDER, RESCHEDULE, ReceivedError, type ReceivedResult } from '../../instance/result-codec.ts';
+import { NumberTable } from '../../lib/number-table.ts';
 import type { FailureReason } from '../stats/model-metrics.ts';
 import type { BatchPlace, Entry, EntryOwner, InstancePort, Payload } from './entry.ts';
 import { OrderedAnswers } from './ordered-answers.ts';
@@ -34,7 +35,7 @@ export class Dispatched {
   readonly #onDone: ((entry: Entry) => void) | undefined;
   readonly #onReschedule: ((entry: Entry) => void) | undefined;
   readonly #ordered: OrderedAnswers | undefined;
-  readonly #payloads = new Map<number, Payload>();
+  readonly #payloads = new NumberTable<Payload>();
   /** Batches that are over but have requests without an end, by instance. */
   readonly #lingering = new Map<InstancePort, number>();
   #nextBatchId = 1;

@@ -4,6 +4,7 @@
 
 import { GRPC_STREAM_REQUESTS_MAX } from '../../domain/limits.ts';
 import { StatusError, unavailable } from '../../domain/status.ts';
+import { NumberTable } from '../../lib/number-table.ts';
 import { decodeInferRequest, type ModelInferRequest } from '../../wire/v2-proto/decode-infer-request.ts';
 import { encodeStreamNotice } from '../../wire/v2-proto/encode-infer-response.ts';
 import { unparsableRequest } from '../../wire/v2-proto/grpc-status.ts';
@@ -20,7 +21,8 @@ export class ModelStreamInfer implements CallHandler, StreamOwner {
   readonly #services: GrpcServices;
   readonly #call: GrpcCall;
   readonly #isErrorFatal: boolean;
-  readonly #requests = new Set<StreamRequest>();
+  readonly #requests = new NumberTable<StreamRequest>();
+  #requestCount = 0;
   readonly #lanes = new OrderedLanes((encoded) => this.#write(encoded));
   /** Decoupled models write whenever they have something. */
   readonly #freeLane: Lane = { write: (encoded) => this.#write(encoded), end: () => {} };
@@ -73,8 +75,9 @@ export class ModelStreamInfer implements CallHandler, StreamOwner {
     const trace = startTrace(services, message.modelName, metadata);
     trace?.mark('GRPC_WAITREAD_START', parts.startMs);
     trace?.mark('GRPC_WAITREAD_END');
-    const request = new StreamRequest(this, { message, found, converted, trace, lane });
-    this.#requests.add(request);
+    const ordinal = this.#requestCount++;
+    const request = new StreamRequest(this, { ordinal, message, found, converted, trace, lane });
+    this.#requests.set(ordinal, request);
     try {
       startInfer(services, {
         found,
@@ -86,11 +89,11 @@ export class ModelStreamInfer implements CallHandler, StreamOwner {
         onRefused: (error) => {
           refuse(message, error, lane);
           trace?.end();
-          this.onRequestEnd(request);
+          this.onRequestEnd(ordinal);
         },
       });
     } catch (thrown) {
-      this.#requests.delete(request);
+      this.#requests.delete(ordinal);
       trace?.end();
       throw thrown;
     }
@@ -113,8 +116,8 @@ export class ModelStreamInfer implements CallHandler, StreamOwner {
     return true;
   }
 
-  onRequestEnd(request: StreamRequest): void {
-    this.#requests.delete(request);
+  onRequestEnd(ordinal: number): void {
+    this.#requests.delete(ordinal);
     this.#look();
   }
 
@@ -125,7 +128,7 @@ export class ModelStreamInfer implements CallHandler, StreamOwner {
 
   onRoom(): void {
     this.#isBehind = false;
-    for (const request of this.#requests) request.goOn();
+    for (const request of this.#requests.values()) request.goOn();
     this.#look();
   }
 
@@ -144,7 +147,7 @@ export class ModelStreamInfer implements CallHandler, StreamOwner {
   }
 
   #abandon(): void {
-    for (const request of [...this.#requests]) request.cancellation.cancel();
+    for (const request of this.#requests.values()) request.cancellation.cancel();
   }
 }
 

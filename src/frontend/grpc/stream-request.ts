@@ -17,10 +17,12 @@ export interface StreamOwner {
   isPoolFull(writtenCount: number): boolean;
   /** True when this error of a model has ended the stream. */
   isFatal(error: StatusError): boolean;
-  onRequestEnd(request: StreamRequest): void;
+  onRequestEnd(ordinal: number): void;
 }
 
 interface StreamRequestParts {
+  /** Among the requests of the stream. */
+  readonly ordinal: number;
   readonly message: ModelInferRequest;
   readonly found: FoundModel;
   readonly converted: ConvertedInferRequest;
@@ -98,6 +100,6 @@ export class StreamRequest implements ResponseSink {
   #end(): void {
     this.#parts.lane.end();
     this.#parts.trace?.end();
-    this.#owner.onRequestEnd(this);
+    this.#owner.onRequestEnd(this.#parts.ordinal);
   }
 }

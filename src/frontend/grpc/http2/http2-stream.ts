@@ -25,6 +25,7 @@ export class ServerStream implements Http2Stream, SendingStream {
   readonly openedMs: number;
   sendWindow: number;
   queue: SendQueue | undefined;
+  line: SendingStream[] | undefined;
   readonly #owner: StreamOwner;
   #consumer: StreamConsumer | undefined;
   /** What the client may still send. */

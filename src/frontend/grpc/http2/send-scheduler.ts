@@ -13,6 +13,8 @@ export interface SendingStream {
   readonly queue: SendQueue | undefined;
   /** May be negative, after SETTINGS. */
   sendWindow: number;
+  /** The scheduler's: where it waits for its turn. */
+  line: SendingStream[] | undefined;
   /** The queue has become empty. */
   onQueueSent(): void;
 }
@@ -30,9 +32,9 @@ export class SendScheduler {
   #window = WINDOW_BYTES_INITIAL;
   #frameBytesMax = FRAME_BYTES_MIN;
   #sentCount = 0;
-  /** Streams with something queued and a window; in the order of their turns. */
-  readonly #short = new Set<SendingStream>();
-  readonly #long = new Set<SendingStream>();
+  /** Streams with something queued and a window, in the order of their turns. No Sets: see lib/number-table.ts. */
+  readonly #short: SendingStream[] = [];
+  readonly #long: SendingStream[] = [];
   /** Turns of short ones since the last one of a long one. */
   #shortTurns = 0;
   #isPumping = false;
@@ -94,8 +96,10 @@ export class SendScheduler {
 
   /** The stream is closed, or its window is. */
   remove(stream: SendingStream): void {
-    this.#short.delete(stream);
-    this.#long.delete(stream);
+    const { line } = stream;
+    if (line === undefined) return;
+    line.splice(line.indexOf(stream), 1);
+    stream.line = undefined;
   }
 
   /** Sends what may be sent. A stream that is called back here and queues more waits for its turn. */
@@ -115,18 +119,19 @@ export class SendScheduler {
   }
 
   #lineUp(stream: SendingStream, queue: SendQueue): void {
-    const isShort = queue.byteLength <= SHORT_BYTES;
-    (isShort ? this.#long : this.#short).delete(stream);
-    (isShort ? this.#short : this.#long).add(stream);
+    const line = queue.byteLength <= SHORT_BYTES ? this.#short : this.#long;
+    if (stream.line === line) return;
+    this.remove(stream);
+    line.push(stream);
+    stream.line = line;
   }
 
   /** A short one, until they have had as much as a long one gets. */
   #takeNext(): SendingStream | undefined {
-    const isShort = this.#short.size > 0 && (this.#shortTurns < SHORT_TURNS || this.#long.size === 0);
-    const streams = isShort ? this.#short : this.#long;
-    const stream = streams.values().next().value;
+    const isShort = this.#short.length > 0 && (this.#shortTurns < SHORT_TURNS || this.#long.length === 0);
+    const stream = (isShort ? this.#short : this.#long).shift();
     if (stream === undefined) return undefined;
-    streams.delete(stream);
+    stream.line = undefined;
     this.#shortTurns = isShort ? this.#shortTurns + 1 : 0;
     return stream;
   }

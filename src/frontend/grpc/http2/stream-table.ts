@@ -2,6 +2,7 @@
 // of the connection that they share. Called by Http2Connection with each frame; throws Http2Error when the
 // connection cannot go on.
 
+import { NumberTable } from '../../../lib/number-table.ts';
 import type { FloodGuard } from './flood-guard.ts';
 import type { FrameHead } from './frame-reader.ts';
 import { ERROR_CODE, WINDOW_BYTES_INITIAL, WINDOW_BYTES_MAX } from './frames.ts';
@@ -23,7 +24,7 @@ export interface StreamTableParts {
 export class StreamTable {
   readonly #parts: StreamTableParts;
   readonly #owner: StreamOwner;
-  readonly #streams = new Map<number, ServerStream>();
+  readonly #streams = new NumberTable<ServerStream>();
   #lastStreamId = 0;
   #isClosedToNew = false;
   /** Where the present DATA frame goes, and whether it has brought anything. */
