@@ -32,6 +32,11 @@ export class KeepPolicy {
     return this.#reusedShare < WORTHWHILE_SHARE ? this.#cellsMin : this.#cellsMax;
   }
 
+  /** While nobody runs. */
+  get idleCellsMax(): number {
+    return this.#cellsMax;
+  }
+
   /** Else only what has come again is worth its cells. */
   get keepsTails(): boolean {
     return this.#firstReusedShare >= WORTHWHILE_SHARE;

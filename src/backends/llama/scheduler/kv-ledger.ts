@@ -96,6 +96,7 @@ export class KvLedger {
     for (let at = sequence.tail; at.parent !== undefined; at = at.parent) this.#activate(at);
     if (sequence.tail !== node) this.#follow(sequence, node, match.length);
     sequence.worthLength = match.length;
+    this.#trim(this.#keep.cellsMax);
     return sequence;
   }
 
@@ -165,7 +166,12 @@ export class KvLedger {
     if (!this.#isPrefixReuse || !isExclusive(sequence)) this.#drop(sequence);
     else this.#kept.add(sequence);
     if (!this.#keep.keepsTails) this.#cutTails(sequence);
-    const { cellsMax } = this.#keep;
+    // Cells that nobody computes beside cost nothing: who comes next may want them.
+    const isIdle = this.#sequencesUsed === this.#kept.size;
+    this.#trim(isIdle ? this.#keep.idleCellsMax : this.#keep.cellsMax);
+  }
+
+  #trim(cellsMax: number): void {
     while (this.#cellsCached > cellsMax) {
       const surplus = this.#cellsCached - cellsMax;
       this.#evict(this.#leastRecentlyUsed(), Math.max(surplus, EVICTION_CELLS_MIN));

@@ -49,17 +49,35 @@ function shape({ rows }: StepPlan): [id: number, firstPosition: number, count: n
 test('keeps less where prompts never begin alike, and more again when they do', () => {
   const scheduler = makeScheduler({ keptCellsMax: 400, keptCellsMin: 0 });
   let id = 0;
-  const ask = (from: number) => {
+  const begin = (from: number) => {
     scheduler.add(makeRequest(++id, tokens(from, 60)));
+    return step(scheduler).admitted[0]!.reusedTokens;
+  };
+  const ask = (from: number) => {
+    const reused = begin(from);
+    const cached = scheduler.stats.cellsCached;
     step(scheduler, [id]);
+    return { reused, cached };
   };
   for (let i = 0; i < 40; i++) ask(10_000 + i * 100);
-  assert.equal(scheduler.stats.cellsCached, 0);
+  assert.deepEqual(ask(20_000), { reused: 0, cached: 0 });
+  // What ended last is there until somebody else begins.
+  assert.equal(scheduler.stats.cellsCached, 61);
+  assert.equal(ask(20_000).reused, 59);
+  for (let i = 0; i < 40; i++) ask(30_000 + i * 100);
   // Its cells have gone long ago, but that there was such a prompt is known.
-  ask(10_000 + 5 * 100);
-  assert.equal(scheduler.stats.cellsCached, 60);
-  for (let i = 0; i < 5; i++) ask(20_000 + i * 100);
-  assert.equal(scheduler.stats.cellsCached, 360);
+  assert.equal(ask(30_000 + 5 * 100).reused, 0);
+  assert.equal(ask(40_000).cached, 61);
+});
+
+test('keeps nothing while others run, where prompts never begin alike', () => {
+  const scheduler = makeScheduler({ keptCellsMax: 400, keptCellsMin: 0 });
+  for (let id = 1; id <= 41; id++) {
+    scheduler.add(makeRequest(id, tokens(id * 100, 60)));
+    step(scheduler, [id - 1]);
+  }
+  assert.equal(scheduler.stats.running, 1);
+  assert.equal(scheduler.stats.cellsCached, 0);
 });
 
 test('of prompts that share a beginning, keeps that and the end of the last', () => {
