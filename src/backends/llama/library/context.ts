@@ -138,7 +138,7 @@ export class LlamaContext {
       throw new StatusError(
         'UNAVAILABLE',
         `a KV cache of ${options.cellCount} cells cannot be made: ${reasons.slice(-3).join('; ') || 'no reason given'}; ` +
-          'lower kv_cells, or quantize the cache with cache_type_k and cache_type_v',
+          'lower kv_cells or step_tokens, or quantize the cache with cache_type_k and cache_type_v',
       );
     }
     const threads =

@@ -59,6 +59,14 @@ test('nothing is cut where there are no words, nor where little is alike', () =>
   assert.equal(memory.noteText(`${SYSTEM.slice(0, 900)}${words(9, 100)}`, 0), undefined);
 });
 
+test('what several have learnt at once is there once', () => {
+  const memory = new TokenMemory();
+  memory.learn(words(50, 300), 1000, [50]);
+  for (let i = 0; i < 40; i++) memory.learn(SYSTEM, 1000, [i]);
+  assert.deepEqual(memory.find(SYSTEM)?.tokens, [0]);
+  assert.deepEqual(memory.find(words(50, 300))?.tokens, [50]);
+});
+
 test('it has a bound, and what was used last stays', () => {
   const memory = new TokenMemory();
   const beginnings = Array.from({ length: 40 }, (_, i) => words(100 + i, 300));

@@ -51,7 +51,10 @@ export class TokenMemory {
 
   /** `tokens` are those of the text up to the cut. */
   learn(text: string, cut: number, tokens: readonly number[]): void {
-    this.#beginnings.push({ text: text.slice(0, cut + MARGIN), cut, tokens });
+    const beginning = { text: text.slice(0, cut + MARGIN), cut, tokens };
+    // Of several that came at once, each has learnt it.
+    if (this.#beginnings.some((known) => known.text === beginning.text)) return;
+    this.#beginnings.push(beginning);
     const isTooMuch = () => this.#beginnings.reduce((sum, { cut }) => sum + cut, 0) > ALL_LENGTHS_MAX;
     while (this.#beginnings.length > BEGINNINGS_MAX || isTooMuch()) this.#beginnings.shift();
   }
