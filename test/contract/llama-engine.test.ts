@@ -7,7 +7,8 @@ import { CandidateList } from '../../src/backends/llama/engine/candidate-list.ts
 import { Choice } from '../../src/backends/llama/engine/choice.ts';
 import { Drafter } from '../../src/backends/llama/engine/drafter.ts';
 import { EmbeddingEngine } from '../../src/backends/llama/engine/embedding-engine.ts';
-import { Engine, type Generation, type StepReport } from '../../src/backends/llama/engine/engine.ts';
+import { Engine, type StepReport } from '../../src/backends/llama/engine/engine.ts';
+import type { Generation } from '../../src/backends/llama/engine/generation.ts';
 import { TokenSampler } from '../../src/backends/llama/engine/token-sampler.ts';
 import type { LlamaContext } from '../../src/backends/llama/library/context.ts';
 import { CandidateMemory, GrammarConstraint } from '../../src/backends/llama/library/grammar.ts';

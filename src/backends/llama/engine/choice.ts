@@ -96,6 +96,11 @@ export class Choice {
     );
   }
 
+  /** It proposes what may follow. */
+  get isLookup(): boolean {
+    return this.#lookup !== undefined;
+  }
+
   /** What may follow, from the text itself. */
   propose(count: number): readonly number[] {
     return this.#lookup?.propose(count) ?? [];

@@ -152,7 +152,7 @@ export class Drafter {
   async #choose(outputs: ReadonlyMap<number, number>): Promise<Map<number, number>> {
     const { context } = this.#options;
     if (context.rowCount === 0) return new Map();
-    if ((await context.decode({ isRepeated: true })) !== 0) {
+    if ((await context.decode(context.hasDevice ? 'here' : 'aside')) !== 0) {
       this.#mirrors.clear();
       context.clearCells();
       return new Map();

@@ -9,7 +9,9 @@ import type { SchedulerLimits, SchedulerStats, StepPlan, StepResult } from '../s
 import { SchedulerRefusal } from '../scheduler/step-plan.ts';
 import { StepScheduler } from '../scheduler/step-scheduler.ts';
 import type { Choice } from './choice.ts';
+import { DecodePlaces } from './decode-place.ts';
 import type { Drafter } from './drafter.ts';
+import { type Generation, isOver } from './generation.ts';
 import { Linger } from './linger.ts';
 import { type Proposals, propose } from './propose.ts';
 import { refused, stuck } from './refusals.ts';
@@ -17,23 +19,6 @@ import type { SamplerPool } from './sampler-pool.ts';
 import type { SideContextOptions } from './side-context.ts';
 import { StepBatch } from './step-batch.ts';
 import { StepPace } from './step-pace.ts';
-
-export interface Generation {
-  readonly prompt: readonly number[];
-  /** Each becomes a sequence of its own; they share the cells of the prompt. */
-  readonly choices: readonly Choice[];
-  /** 0: none, else one more than the index in `adapters`. */
-  readonly adapter: number;
-  readonly priority: number;
-  readonly maxTokens: number;
-  readonly isDrafted: boolean;
-  /** Its first step begins. */
-  onStarted(cachedTokens: number): void;
-  /** Some of its choices have news, or the last one is finished. */
-  onNews(): void;
-  /** No more will come. */
-  onError(error: StatusError): void;
-}
 
 export interface StepReport {
   readonly durationMs: number;
@@ -64,9 +49,6 @@ export interface EngineOptions {
   warn(message: string): void;
 }
 
-/** For a longer step of a device the way to another thread and back does not count. */
-const BLOCKING_STEP_MS_MAX = 3;
-
 interface Running {
   readonly id: number;
   readonly generation: Generation;
@@ -83,6 +65,7 @@ export class Engine {
   readonly #news = new Set<Generation>();
   readonly #started = new Set<Generation>();
   readonly #linger = new Linger();
+  readonly #places: DecodePlaces;
   /** A CPU's steps are small as they are. */
   readonly #pace: StepPace | undefined;
   #batch: StepBatch;
@@ -99,6 +82,7 @@ export class Engine {
     this.#options = options;
     this.#scheduler = new StepScheduler(options.limits);
     this.#batch = newBatch(options);
+    this.#places = new DecodePlaces(options.context.hasDevice);
     this.#pace = options.context.hasDevice ? new StepPace() : undefined;
     this.#stats = this.#scheduler.stats;
     this.#loop = this.#run();
@@ -164,7 +148,8 @@ export class Engine {
 
   async #step(): Promise<void> {
     if (this.#linger.expected > 0) await this.#awaitSuccessors();
-    const plan = this.#scheduler.schedule(await this.#propose(), this.#pace?.rowsMax);
+    const proposing = this.#propose();
+    const plan = this.#scheduler.schedule(proposing && (await proposing), this.#pace?.rowsMax);
     if (plan === undefined) {
       this.#tellNews();
       // Who was cancelled has left without a step.
@@ -188,9 +173,16 @@ export class Engine {
     }
     const startMs = performance.now();
     this.#batch.fill(plan);
+    const shape = {
+      rowCount: this.#batch.rowCount,
+      isRepeated: this.#batch.isRepeated,
+      isAlone: this.#running.size === 1,
+    };
+    const place = this.#places.choose(shape);
     // While a device computes there is time to tell the news; a CPU has all its cores in the decode.
     if (!this.#options.context.hasDevice) this.#tellNews();
-    const decoding = this.#batch.decode(this.#stepMs > BLOCKING_STEP_MS_MAX);
+    else if (place === 'here' && !shape.isRepeated) await this.#tellNewsNow();
+    const decoding = this.#batch.decode(place);
     this.#tellNews();
     const code = await decoding;
     if (code !== 0)
@@ -199,6 +191,7 @@ export class Engine {
     const results = this.#choose(plan);
     this.#scheduler.update(plan, results);
     this.#finish(results, startMs);
+    this.#places.noteStep(shape, this.#stepMs);
   }
 
   /** Until a request comes or goes. */
@@ -224,7 +217,7 @@ export class Engine {
     this.#linger.reset();
   }
 
-  async #propose(): Promise<Proposals | undefined> {
+  #propose(): Promise<Proposals | undefined> | undefined {
     if (this.#scheduler.isPromptsTurn) return undefined;
     return propose(
       [...this.#running.values()].filter(({ isDecoding }) => isDecoding),
@@ -302,6 +295,13 @@ export class Engine {
     }
   }
 
+  /** And has them leave: this thread will have no time for it. */
+  async #tellNewsNow(): Promise<void> {
+    if (this.#news.size === 0) return;
+    this.#tellNews();
+    await setImmediate();
+  }
+
   #fail(id: number, error: StatusError): void {
     const generation = this.#running.get(id)?.generation;
     if (generation === undefined) return;
@@ -323,10 +323,6 @@ export class Engine {
     this.#batch = newBatch(this.#options);
     this.#stats = this.#scheduler.stats;
   }
-}
-
-function isOver({ choices }: Generation): boolean {
-  return choices.every((choice) => choice.finishReason !== undefined);
 }
 
 function newBatch({ context, side, limits, isDeviceSampling, adapters, pool }: EngineOptions): StepBatch {

@@ -3,7 +3,8 @@
 
 import type { Choice } from './choice.ts';
 import type { DraftRequest } from './drafter.ts';
-import type { EngineOptions, Generation } from './engine.ts';
+import type { EngineOptions } from './engine.ts';
+import type { Generation } from './generation.ts';
 
 /** By the id of the request. */
 export type Proposals = ReadonlyMap<number, readonly number[]>;
@@ -15,16 +16,23 @@ export interface DecodingText {
   readonly sequence: number;
 }
 
-export async function propose(
+type ProposeOptions = Pick<EngineOptions, 'drafter' | 'draftTokens' | 'draftSequencesMax' | 'limits'>;
+
+/** Undefined at once, without a turn of promises, where nobody would propose anything: in most models, before every step. */
+export function propose(
   decoding: readonly DecodingText[],
-  {
-    drafter,
-    draftTokens,
-    draftSequencesMax,
-    limits,
-  }: Pick<EngineOptions, 'drafter' | 'draftTokens' | 'draftSequencesMax' | 'limits'>,
-): Promise<Proposals | undefined> {
+  options: ProposeOptions,
+): Promise<Proposals | undefined> | undefined {
+  const { drafter, draftSequencesMax } = options;
   if (decoding.length === 0 || decoding.length > draftSequencesMax) return undefined;
+  if (drafter === undefined && !decoding.some(({ choice }) => choice.isLookup)) return undefined;
+  return collect(decoding, options);
+}
+
+async function collect(
+  decoding: readonly DecodingText[],
+  { drafter, draftTokens, limits }: ProposeOptions,
+): Promise<Proposals | undefined> {
   const proposals = new Map<number, readonly number[]>();
   const drafts: DraftRequest[] = [];
   for (const { id, choice, generation, sequence } of decoding) {

@@ -2,7 +2,7 @@
 // ids of the sequences, in which context their cells are and where each token is chosen; the engine knows whose they are.
 
 import type { StatusError } from '../../../domain/status.ts';
-import type { LlamaContext } from '../library/context.ts';
+import type { DecodePlace, LlamaContext } from '../library/context.ts';
 import {
   type MemoryOp,
   type PlanRow,
@@ -112,8 +112,12 @@ export class StepBatch {
   }
 
   /** Only a device knows repeated steps. */
-  decode(isLong: boolean): Promise<number> {
-    return this.#context.decode({ isRepeated: this.#layout.isRepeated, isLong });
+  get isRepeated(): boolean {
+    return this.#layout.isRepeated;
+  }
+
+  decode(place: DecodePlace): Promise<number> {
+    return this.#context.decode(place);
   }
 
   #add({ sequence, tokens, firstPosition, outputs }: PlanRow): FirstOutput {

@@ -49,6 +49,9 @@ export interface ContextOptions {
   readonly deviceSampledCount: number;
 }
 
+/** On which thread a step is decoded. `here-awaited`: given to the device here, waited for on koffi's thread. */
+export type DecodePlace = 'here' | 'here-awaited' | 'aside';
+
 export class LlamaContext {
   readonly model: LlamaModel;
   readonly pointer: bigint;
@@ -177,28 +180,26 @@ export class LlamaContext {
   }
 
   /**
-   * 0: done; 1: no cells left, nothing was changed; other numbers: failed. A CPU computes on a thread of koffi's. A device is
-   * only given its work there and may still compute when this resolves. Where `isRepeated` says that the step is shaped like the ones
-   * before, libllama has its graph at hand, and giving it to the device takes less than the way to another thread and back.
-   * `isLong`: the step is waited for on that thread, so that requests which come meanwhile are ready for the next one.
+   * 0: done; 1: no cells left, nothing was changed; other numbers: failed. A device may still compute when this resolves,
+   * unless it was waited for.
    */
-  decode({ isRepeated = false, isLong = false } = {}): Promise<number> {
+  decode(place: DecodePlace = 'aside'): Promise<number> {
     const { functions } = this.model.library;
     const batch = { ...this.#batch, n_tokens: this.#rowCount };
-    if (this.hasDevice && isRepeated) {
-      const code = functions.llama_decode(this.pointer, batch);
+    if (place === 'aside') {
       return new Promise((resolve, reject) => {
-        // A turn of the event loop, for what is to be sent and what has come meanwhile.
-        if (!isLong) setImmediate(() => resolve(code));
-        else
-          functions.llama_synchronize.async(this.pointer, (error) => (error ? reject(error) : resolve(code)));
+        functions.llama_decode.async(this.pointer, batch, (error, code) => {
+          if (error) reject(error);
+          else resolve(code);
+        });
       });
     }
+    const code = functions.llama_decode(this.pointer, batch);
     return new Promise((resolve, reject) => {
-      functions.llama_decode.async(this.pointer, batch, (error, code) => {
-        if (error) reject(error);
-        else resolve(code);
-      });
+      // A turn of the event loop, for what is to be sent and what has come meanwhile.
+      if (place === 'here') setImmediate(() => resolve(code));
+      else
+        functions.llama_synchronize.async(this.pointer, (error) => (error ? reject(error) : resolve(code)));
     });
   }
 

@@ -4,7 +4,7 @@
 import type { ResponseSender } from '../../../backend/sdk.ts';
 import { StatusError } from '../../../domain/status.ts';
 import type { Choice, ChoiceNews } from '../engine/choice.ts';
-import type { Generation } from '../engine/engine.ts';
+import type { Generation } from '../engine/generation.ts';
 import { encodeLogprobs, type LogprobsFormat, type StepLogprobs } from '../text/logprobs.ts';
 import type { Extra } from './read-request.ts';
 import type { ResponseTensors } from './response-tensors.ts';

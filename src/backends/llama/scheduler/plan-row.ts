@@ -3,6 +3,13 @@
 import { type RequestState, remainingCount } from './request-state.ts';
 import type { PlanRow } from './step-plan.ts';
 
+/** Each goes on by one token, and all with the same adapter. */
+export function areDecodes(requests: readonly RequestState[]): boolean {
+  return requests.every(
+    (request) => remainingCount(request) === 1 && request.adapter === requests[0]!.adapter,
+  );
+}
+
 /** Proposals beyond these could never be used. */
 export function proposalsMax(
   { tokens, promptLength, maxTokens }: RequestState,

@@ -4,7 +4,7 @@
 import { isToHoldBack, missingCells } from './admission.ts';
 import { forgetPart } from './context-shift.ts';
 import { KvLedger } from './kv-ledger.ts';
-import { countKept, makeRow, proposalsMax } from './plan-row.ts';
+import { areDecodes, countKept, makeRow, proposalsMax } from './plan-row.ts';
 import { insertBySeniority, type RequestState, remainingCount, removeFrom } from './request-state.ts';
 import { shareOut } from './share-out.ts';
 import { StepCounts } from './step-counts.ts';
@@ -117,7 +117,7 @@ export class StepScheduler {
     if (this.#planUnderWay !== undefined) throw new Error('a step is under way');
     for (const request of this.#cancelled) this.#leave(request);
     const notes: PlanNotes = { preempted: [], admitted: [], stuck: [] };
-    let rows: PlanRow[] = [];
+    let rows = proposals.size === 0 ? this.#decodeAll() : [];
     while (rows.length === 0 && this.#requests.size > 0) {
       this.#admit(notes);
       rows = this.#fill(notes, proposals, sharedRowsMax);
@@ -299,6 +299,16 @@ export class StepScheduler {
         return [];
       }
     }
+  }
+
+  /** Every text goes on by one token and nobody waits: most steps. What `#fill` would come to, with nothing to decide. */
+  #decodeAll(): PlanRow[] {
+    const running = this.#running;
+    if (this.#waiting.length > 0 || running.length > this.#ledger.cellsAvailable) return [];
+    if (!areDecodes(running)) return [];
+    this.#hasPutOff = false;
+    this.#ledger.makeFree(running.length);
+    return running.map((request) => makeRow(request, 1, NO_TOKENS));
   }
 
   #compose(
