@@ -123,7 +123,7 @@ bench() {
   # libllama's own bench: no Node, no sampling at all.
   "$home/lib/llama-batched-bench" --model "$home/model.gguf" --ctx-size 16384 --n-gpu-layers 99 --kv-unified \
     -npp 32 -ntg 64 -npl 1,4,16,64 2> "$out/batched-bench.log" | tee "$out/batched-bench.txt" || true
-  node bench/llm/run.mjs --library "$home/lib" --model "$home/model.gguf" --gpu-layers 99 --threads 4 --no-ledger \
+  node bench/llm/run.mjs --library "$home/lib" --model "$home/model.gguf" --gpu-layers 99 --threads 1 --no-ledger \
     --json "$out/llm-gpu.json" --rounds 1 --seconds 4 --scenario short,shared \
     --only libllama,libllama-split,libllama-device,nereid,llama-server,llama-server-device "$@" 2>&1 | tee "$out/bench.log"
 }

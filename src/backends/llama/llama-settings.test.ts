@@ -47,8 +47,10 @@ describe('the parameters of a llama model', () => {
     assert.equal(settings.modelFile, at('model.gguf'));
     assert.equal(settings.contextLength, undefined);
     assert.equal(settings.maxWaiting, 1024);
-    assert.equal(settings.threads, 3);
-    assert.equal(settings.batchThreads, 3);
+    assert.deepEqual(
+      [settings.threads, settings.batchThreads, settings.coreCount],
+      [undefined, undefined, 3],
+    );
     assert.equal(settings.gpuLayers, 0);
     assert.equal(settings.speculative, 'off');
     assert.equal(settings.isPrefixCache, true);

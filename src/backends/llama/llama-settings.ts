@@ -21,8 +21,12 @@ export interface LlamaSettings {
   /** Undefined: by where the model is. */
   readonly prefillChunk: number | undefined;
   readonly promptCells: number | undefined;
-  readonly threads: number;
-  readonly batchThreads: number;
+  /** Undefined: by where the model is. */
+  readonly threads: number | undefined;
+  /** Undefined: as many as those. */
+  readonly batchThreads: number | undefined;
+  /** The instance's share of the cores. */
+  readonly coreCount: number;
   readonly isPrefixCache: boolean;
   /** Undefined: as many as there are on a GPU, a few on a CPU. */
   readonly prefixCacheCells: number | undefined;
@@ -104,7 +108,6 @@ export function readSettings(context: LoadContext): LlamaSettings {
   const read = new Reader(values);
   const inVersion = (file: string) => (isAbsolute(file) ? file : join(context.versionDirectory, file));
   const draft = read.text('draft_model');
-  const threads = read.integer('threads', 1, 512) ?? context.placement.threadCount;
   const template = read.text('chat_template');
   return {
     modelFile: inVersion(read.text('model_file') ?? fileName(context)),
@@ -116,8 +119,9 @@ export function readSettings(context: LoadContext): LlamaSettings {
     stepTokens: read.integer('step_tokens', 1, 65536),
     prefillChunk: read.integer('prefill_chunk', 1, 65536),
     promptCells: read.integer('prompt_cells', 0, 1 << 26),
-    threads,
-    batchThreads: read.integer('threads_batch', 1, 512) ?? threads,
+    threads: read.integer('threads', 1, 512),
+    batchThreads: read.integer('threads_batch', 1, 512),
+    coreCount: context.placement.threadCount,
     isPrefixCache: read.boolean('prefix_cache') ?? true,
     prefixCacheCells: read.integer('prefix_cache_cells', 0, 1 << 26),
     gpuLayers: read.integer('gpu_layers', -1, 1 << 16) ?? (context.placement.kind === 'KIND_CPU' ? 0 : -1),

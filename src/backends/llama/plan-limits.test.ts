@@ -18,8 +18,9 @@ const SETTINGS: LlamaSettings = {
     stepTokens: undefined,
     prefillChunk: 256,
     promptCells: undefined,
-    threads: 1,
-    batchThreads: 1,
+    threads: undefined,
+    batchThreads: undefined,
+    coreCount: 6,
     isPrefixCache: true,
   },
   ...{
@@ -54,6 +55,20 @@ function plan(
 }
 
 describe('limits of a model', () => {
+  test('a CPU computes with every core, a GPU that has all layers leaves nothing for a second thread', () => {
+    const threadsOf = (settings: Partial<LlamaSettings>, devices: DeviceFacts) => {
+      const { threads, batchThreads } = plan(settings, { values: { 'llama.block_count': '30' } }, devices);
+      return [threads, batchThreads];
+    };
+    assert.deepEqual(threadsOf({}, CPU), [6, 6]);
+    assert.deepEqual(threadsOf({ gpuLayers: -1 }, CPU), [6, 6]);
+    assert.deepEqual(threadsOf({ gpuLayers: -1 }, GPU), [1, 1]);
+    assert.deepEqual(threadsOf({ gpuLayers: 31 }, GPU), [1, 1]);
+    assert.deepEqual(threadsOf({ gpuLayers: 30 }, GPU), [6, 6]);
+    assert.deepEqual(threadsOf({ gpuLayers: -1, threads: 4 }, GPU), [4, 4]);
+    assert.deepEqual(threadsOf({ gpuLayers: 20, threads: 4, batchThreads: 8 }, GPU), [4, 8]);
+  });
+
   test('a long context is bounded, a short one is taken as it is', () => {
     assert.equal(plan().contextLength, 8192);
     assert.ok(plan().cellCount >= 8192);

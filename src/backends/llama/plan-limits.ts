@@ -30,6 +30,8 @@ export interface ModelLimits {
   /** Greedy tokens are chosen where the logits are; then libllama has two ids for each sequence. */
   readonly isDeviceSampling: boolean;
   readonly hasDevice: boolean;
+  readonly threads: number;
+  readonly batchThreads: number;
 }
 
 const CONTEXT_LENGTH_DEFAULT_MAX = 8192;
@@ -85,6 +87,7 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
     );
   }
   const { isRecurrent } = model;
+  const threads = settings.threads ?? planThreads(model, settings, isGpu);
   if (isRecurrent && settings.speculative !== 'off') {
     throw invalidArgument(
       'parameter \'speculative\' must be "off": the state of a recurrent model cannot be cut back',
@@ -126,6 +129,8 @@ export function planLimits(model: ModelFacts, settings: LlamaSettings, library: 
     isRecurrent,
     isDeviceSampling,
     hasDevice: isGpu,
+    threads,
+    batchThreads: settings.batchThreads ?? threads,
   };
 }
 
@@ -155,6 +160,17 @@ function planPooling(told: Pooling, inFile: number): Pooling {
 
 export function isOnGpu({ gpuLayers }: LlamaSettings, library: DeviceFacts): boolean {
   return gpuLayers !== 0 && library.devices.some(({ kind }) => kind === 'GPU');
+}
+
+/**
+ * A GPU with all layers leaves the CPU one row of a table per token, and libllama gives that to one thread; others would only
+ * spin beside it. The output counts as a layer.
+ */
+function planThreads(model: ModelFacts, { gpuLayers, coreCount }: LlamaSettings, isGpu: boolean): number {
+  if (!isGpu) return coreCount;
+  const architecture = model.metadata('general.architecture') ?? '';
+  const layers = Number(model.metadata(`${architecture}.block_count`) ?? Number.NaN) + 1;
+  return gpuLayers < 0 || gpuLayers >= layers ? 1 : coreCount;
 }
 
 const SAMPLER_THREADS_MAX = 8;
