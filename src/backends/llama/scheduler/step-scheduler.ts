@@ -80,7 +80,8 @@ export class StepScheduler {
       throw new SchedulerRefusal('prompt-too-long', text);
     }
     if (this.#waiting.length >= waitingMax) {
-      const text = `${this.#waiting.length} requests wait already; ask again later, or raise the parameter 'max_waiting' of the model's config`;
+      const waiting = this.#waiting.length === 1 ? '1 request waits' : `${this.#waiting.length} requests wait`;
+      const text = `${waiting} already; ask again later, or raise the parameter 'max_waiting' of the model's config`;
       throw new SchedulerRefusal('queue-full', text);
     }
     const request: RequestState = {
