@@ -244,7 +244,7 @@ function checkFile(file: string): void {
 function describe(model: LlamaModel, limits: ModelLimits, library: LlamaLibrary): string {
   const gpus = library.devices.filter(({ kind }) => kind === 'GPU').map(({ name }) => name);
   const what = limits.isGenerating
-    ? `${limits.contextLength} tokens per request, ${limits.cellCount} KV cells, ${limits.runningMax} requests at once`
+    ? `${limits.contextLength} tokens per request, ${limits.cellCount} KV cells, at most ${limits.runningMax} at once`
     : `embeddings of up to ${limits.embeddingTokens} tokens`;
   const megabytes = Math.round(model.byteLength / 1e6);
   return `${model.description}, ${megabytes} MB, ${what}; libllama ${library.version} on ${gpus.join(', ') || 'CPU'}`;

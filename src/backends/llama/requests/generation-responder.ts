@@ -9,13 +9,7 @@ import { encodeLogprobs, type LogprobsFormat, type StepLogprobs } from '../text/
 import type { Extra } from './read-request.ts';
 import type { ResponseTensors } from './response-tensors.ts';
 
-export interface ResponderOptions {
-  readonly prompt: readonly number[];
-  readonly choices: readonly Choice[];
-  readonly adapter: number;
-  readonly priority: number;
-  readonly maxTokens: number;
-  readonly isDrafted: boolean;
+export interface ResponderOptions extends Omit<Generation, 'onNews' | 'onError'> {
   readonly isStream: boolean;
   /** Stands before the text of an answer that is sent as a whole. */
   readonly echo: string;
@@ -24,7 +18,6 @@ export interface ResponderOptions {
   pieceOf(token: number): Uint8Array;
   tensors(): ResponseTensors;
   readonly sender: ResponseSender;
-  onStarted(cachedTokens: number): void;
   /** Once, however it ends. */
   onEnd(report: GenerationReport): void;
 }

@@ -1,11 +1,28 @@
-// Whether a waiting request may begin now: it must not compute what another is just computing, and its cells must be there.
-// Reads the books and the running requests, and changes neither. Used by StepScheduler.
+// Whether a request is taken, and whether one that waits may begin now: it must not compute what another is just computing, and its
+// cells must be there. Reads the books and the running requests, and changes neither. Used by StepScheduler.
 import { findLeader, isHeldBack } from './find-leader.ts';
 import type { KvLedger } from './kv-ledger.ts';
 import { type RequestState, remainingCount } from './request-state.ts';
+import { type SchedulerLimits, SchedulerRefusal } from './step-plan.ts';
 
 /** Nobody is admitted unless each running request could decode so many more steps: else one would be preempted at once. */
 const HEADROOM_STEPS = 8;
+
+/** Throws a SchedulerRefusal when the request is not to be taken at all. */
+export function checkAcceptable(
+  promptLength: number,
+  waitingCount: number,
+  { waitingMax, cellCount }: SchedulerLimits,
+): void {
+  if (promptLength >= cellCount) {
+    const text = `the prompt has ${promptLength} tokens, but the KV cache has only ${cellCount} cells`;
+    throw new SchedulerRefusal('prompt-too-long', text);
+  }
+  if (waitingCount < waitingMax) return;
+  const waiting = waitingCount === 1 ? '1 request waits' : `${waitingCount} requests wait`;
+  const text = `${waiting} already; ask again later, or raise the parameter 'max_waiting' of the model's config`;
+  throw new SchedulerRefusal('queue-full', text);
+}
 
 export function isToHoldBack(
   request: RequestState,

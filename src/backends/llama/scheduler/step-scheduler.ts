@@ -1,23 +1,22 @@
 // Decides, step by step, what the LLM engine computes: schedule → (the engine executes the plan) → update. It has no clock,
 // no library and no process; the engine (backends/llama/engine) is its only caller. Requests join and leave at every
 // step, share cells through KvLedger, and are preempted, the most junior first, when the cells run out.
-import { isToHoldBack, missingCells } from './admission.ts';
+import { checkAcceptable, isToHoldBack, missingCells } from './admission.ts';
 import { forgetPart } from './context-shift.ts';
 import { KvLedger } from './kv-ledger.ts';
 import { areDecodes, countKept, makeRow, proposalsMax } from './plan-row.ts';
 import { insertBySeniority, type RequestState, remainingCount, removeFrom } from './request-state.ts';
 import { shareOut } from './share-out.ts';
 import { StepCounts } from './step-counts.ts';
-import {
-  type Admission,
-  type MemoryOp,
-  type NewRequest,
-  type PlanRow,
-  type SchedulerLimits,
-  SchedulerRefusal,
-  type SchedulerStats,
-  type StepPlan,
-  type StepResult,
+import type {
+  Admission,
+  MemoryOp,
+  NewRequest,
+  PlanRow,
+  SchedulerLimits,
+  SchedulerStats,
+  StepPlan,
+  StepResult,
 } from './step-plan.ts';
 import { Turns } from './turns.ts';
 
@@ -71,19 +70,10 @@ export class StepScheduler {
 
   /** Throws a SchedulerRefusal when it does not take the request. */
   add({ id, prompt, priority, adapter, maxTokens }: NewRequest): void {
-    const { waitingMax, cellCount } = this.#limits;
     if (prompt.length === 0 || this.#requests.has(id)) {
       throw new Error(`request ${id} ${prompt.length === 0 ? 'has no prompt' : 'is there already'}`);
     }
-    if (prompt.length >= cellCount) {
-      const text = `the prompt has ${prompt.length} tokens, but the KV cache has only ${cellCount} cells`;
-      throw new SchedulerRefusal('prompt-too-long', text);
-    }
-    if (this.#waiting.length >= waitingMax) {
-      const waiting = this.#waiting.length === 1 ? '1 request waits' : `${this.#waiting.length} requests wait`;
-      const text = `${waiting} already; ask again later, or raise the parameter 'max_waiting' of the model's config`;
-      throw new SchedulerRefusal('queue-full', text);
-    }
+    checkAcceptable(prompt.length, this.#waiting.length, this.#limits);
     const request: RequestState = {
       ...{ id, priority, adapter, maxTokens, promptLength: prompt.length, tokens: Array.from(prompt) },
       ...{ arrival: this.#arrivalCount++, sequence: undefined, replayLength: 0, preemptionCount: 0 },
