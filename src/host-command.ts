@@ -4,6 +4,8 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { hostLanguageOf, unknownBackend } from './backends/index.ts';
+import { callThreadCount } from './backends/llama/call-threads.ts';
+import type { ModelConfig } from './domain/model-config.ts';
 import { createPythonCommand } from './hosts/python-command.ts';
 import { isFile } from './hosts/python-interpreter.ts';
 import type { HostCommand, HostedModel } from './instance/host-process.ts';
@@ -15,17 +17,13 @@ const PYTHON_HOST = fileURLToPath(new URL('../python/nereid_host/__main__.py', i
 /** Of glibc: memory for large arrays asks Linux for pages of 2 MB. Other C libraries do not look at it. */
 const LARGE_PAGES = 'glibc.malloc.hugetlb';
 
-/**
- * libllama built with OpenMP has a team of threads for each thread that calls it, and idle teams spin for a while. With one
- * thread in Node's pool every decode comes from the same one: 104 instead of 64 tokens a second on two cores. Large pages are
- * for weights and KV cells (docs/adr/0010).
- */
-function llamaEnvironment(): Readonly<Record<string, string>> {
+/** Threads of Node's pool, from which libllama is called; large pages for weights and KV cells (docs/adr/0010). */
+function llamaEnvironment(config: ModelConfig): Readonly<Record<string, string>> {
   const given = process.env['GLIBC_TUNABLES'] ?? '';
   const tunables = given.includes(LARGE_PAGES)
     ? given
     : [given, `${LARGE_PAGES}=1`].filter(Boolean).join(':');
-  return { UV_THREADPOOL_SIZE: '1', GLIBC_TUNABLES: tunables };
+  return { UV_THREADPOOL_SIZE: String(callThreadCount(config)), GLIBC_TUNABLES: tunables };
 }
 
 /** Throws a StatusError when no backend of that name exists, or no interpreter for it. */
@@ -34,7 +32,11 @@ export async function hostCommandOf(model: HostedModel): Promise<HostCommand> {
   const language = hostLanguageOf(backend);
   if (language === 'node') {
     const args = [...typeScriptArgs(backend), NODE_HOST];
-    return { file: process.execPath, args, ...(backend === 'llama' ? { env: llamaEnvironment() } : {}) };
+    return {
+      file: process.execPath,
+      args,
+      ...(backend === 'llama' ? { env: llamaEnvironment(model.config) } : {}),
+    };
   }
   const backendFile = language === 'python' ? undefined : findBackendFile(model);
   return createPythonCommand(model, { host: PYTHON_HOST, backend: backendFile });

@@ -3,237 +3,39 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CandidateList } from '../../src/backends/llama/engine/candidate-list.ts';
-import { Choice } from '../../src/backends/llama/engine/choice.ts';
-import { Drafter } from '../../src/backends/llama/engine/drafter.ts';
 import { EmbeddingEngine } from '../../src/backends/llama/engine/embedding-engine.ts';
-import { Engine, type StepReport } from '../../src/backends/llama/engine/engine.ts';
-import type { Generation } from '../../src/backends/llama/engine/generation.ts';
-import { TokenSampler } from '../../src/backends/llama/engine/token-sampler.ts';
 import type { LlamaContext } from '../../src/backends/llama/library/context.ts';
-import { CandidateMemory, GrammarConstraint } from '../../src/backends/llama/library/grammar.ts';
 import type { LlamaModel } from '../../src/backends/llama/library/model.ts';
-import type { StatusError } from '../../src/domain/status.ts';
 import { createPrng } from '../../src/lib/prng.ts';
 import { ENCODER, writeEncoder, writeTinyLlama } from '../support/gguf-models.ts';
 import { createNativeContext, loadNativeModel } from '../support/gguf-native.ts';
 import { findGguf } from '../support/llama.ts';
+import { createEngineKit, EXACT, type Noted, PROMPT, SIDE_SEQUENCES } from '../support/llama-engine.ts';
 import { createRepository, type TestRepository } from '../support/repository.ts';
 
 const gguf = await findGguf();
 const skip = 'reason' in gguf ? gguf.reason : false;
 const vocabularyOf = 'file' in gguf ? gguf.file : '';
-const EXACT = { cacheTypeK: 'f32', cacheTypeV: 'f32', threadCount: 1, batchThreadCount: 1 } as const;
-const PROMPT = [40, 50, 60, 70, 80];
-/** Fewer than requests run, so that room must be made. */
-const SIDE_SEQUENCES = 3;
-
-/** A generation that notes what it is told, and complains of what should not be. */
-class Noted implements Generation {
-  readonly prompt: readonly number[];
-  readonly choices: readonly Choice[];
-  readonly maxTokens: number;
-  readonly adapter = 0;
-  readonly priority = 0;
-  readonly isDrafted: boolean;
-  readonly ended: Promise<void>;
-  readonly texts: string[];
-  error: StatusError | undefined;
-  endCount = 0;
-  startCount = 0;
-  isOver = false;
-  #resolve: () => void = () => {};
-
-  constructor(options: {
-    prompt: readonly number[];
-    choices: readonly Choice[];
-    maxTokens: number;
-    isDrafted: boolean;
-  }) {
-    this.prompt = options.prompt;
-    this.choices = options.choices;
-    this.texts = options.choices.map(() => '');
-    this.maxTokens = options.maxTokens;
-    this.isDrafted = options.isDrafted;
-    this.ended = new Promise((resolve) => {
-      this.#resolve = resolve;
-    });
-  }
-
-  get text(): string {
-    return this.texts.join('|');
-  }
-
-  onStarted(): void {
-    this.startCount++;
-  }
-
-  onNews(): void {
-    assert.equal(this.isOver, false, 'news after the end');
-    for (const [i, choice] of this.choices.entries()) this.texts[i] += choice.takeNews().text;
-    if (this.choices.every(({ finishReason }) => finishReason !== undefined)) this.#end();
-  }
-
-  onError(error: StatusError): void {
-    this.error = error;
-    this.#end();
-  }
-
-  /** As a client that goes: its native parts are freed at once. */
-  cancel(): void {
-    this.#end();
-  }
-
-  #end(): void {
-    this.isOver = true;
-    this.endCount++;
-    for (const choice of this.choices) choice.free();
-    this.#resolve();
-  }
-}
 
 describe('the engine', { skip }, () => {
   let files: TestRepository;
   let model: LlamaModel;
-  let grammarScratch: CandidateMemory;
-  const candidates = new CandidateList(512);
+  let makeEngine: ReturnType<typeof createEngineKit>['makeEngine'];
+  let makeGeneration: ReturnType<typeof createEngineKit>['makeGeneration'];
+  let assertIdle: ReturnType<typeof createEngineKit>['assertIdle'];
 
   before(async () => {
     files = createRepository();
     const file = files.at('model.gguf');
     writeTinyLlama(file, { vocabularyOf, layerCount: 2, tokenCount: 512, seed: 1 });
     model = await loadNativeModel(file);
-    grammarScratch = new CandidateMemory(model.tokenCount);
+    ({ makeEngine, makeGeneration, assertIdle } = createEngineKit(model));
   });
 
   after(() => {
     model?.free();
     files?.remove();
   });
-
-  const makeEngine = (
-    options: {
-      cellCount?: number;
-      runningMax?: number;
-      isDrafting?: boolean;
-      isDeviceSampling?: boolean;
-      hasDevice?: boolean;
-      waitingMax?: number;
-      keptCells?: number;
-      contextLength?: number;
-      /** Prompts of so many rows are computed in a context of their own. */
-      asideRows?: number;
-    } = {},
-  ) => {
-    const { cellCount = 1024, runningMax = 8, waitingMax = 100, keptCells = cellCount } = options;
-    const { isDrafting = false, isDeviceSampling = false, hasDevice = false } = options;
-    const { contextLength = cellCount, asideRows } = options;
-    const isContextShift = contextLength < cellCount;
-    const context = createNativeContext(model, {
-      ...EXACT,
-      hasDevice,
-      // With room for the rows that nobody reads.
-      cellCount: hasDevice ? cellCount + 256 : cellCount,
-      sequenceCount: isDeviceSampling ? 64 : 32,
-      stepTokensMax: 64,
-      outputsPerSequenceMax: 4,
-      deviceSampledCount: isDeviceSampling ? 32 : 0,
-    });
-    const draft = isDrafting
-      ? createNativeContext(model, { ...EXACT, cellCount, sequenceCount: 32, stepTokensMax: 64 })
-      : undefined;
-    const side =
-      asideRows === undefined
-        ? undefined
-        : createNativeContext(model, {
-            ...EXACT,
-            ...{ cellCount: 256, sequenceCount: SIDE_SEQUENCES, stepTokensMax: 64 },
-            ...{ outputsMax: SIDE_SEQUENCES, threadsOf: context },
-          });
-    const reports: StepReport[] = [];
-    const engine = new Engine({
-      context,
-      side: side && { context: side, sequenceCount: SIDE_SEQUENCES, rowsMin: asideRows! },
-      limits: {
-        ...{
-          cellCount,
-          sequenceCount: 32,
-          stepTokensMax: 64,
-          prefillChunkMax: 32,
-          apartRowsMin: asideRows ?? 64,
-          runningMax,
-          waitingMax,
-        },
-        ...{
-          contextLength,
-          isContextShift,
-          isPrefixReuse: true,
-          keptCellsMax: keptCells,
-          keptCellsMin: keptCells,
-        },
-      },
-      adapters: [],
-      isDeviceSampling,
-      drafter:
-        draft === undefined ? undefined : new Drafter({ context: draft, stepTokensMax: 64, tokenCount: 512 }),
-      draftTokens: 3,
-      draftSequencesMax: 8,
-      onStep: (report) => reports.push(report),
-      warn: (message) => assert.fail(message),
-    });
-    const close = async () => {
-      await engine.close();
-      side?.free();
-      context.free();
-      draft?.free();
-    };
-    return { engine, context, side, reports, close };
-  };
-
-  const makeGeneration = (
-    options: {
-      prompt?: readonly number[];
-      maxTokens?: number;
-      n?: number;
-      grammar?: string;
-      seed?: number;
-      isDrafted?: boolean;
-    } = {},
-  ) => {
-    const { prompt = PROMPT, maxTokens = 12, n = 1, seed, isDrafted = false } = options;
-    const choices = Array.from({ length: n }, (_, i) => {
-      const settings = {
-        ...{
-          temperature: seed === undefined ? 0 : 1,
-          topK: 3,
-          topP: 1,
-          minP: 0,
-          typicalP: 1,
-          penaltyLastTokens: -1,
-        },
-        ...{ repetitionPenalty: 1, presencePenalty: 0, frequencyPenalty: 0, logitBias: new Map() },
-      };
-      const sampler = new TokenSampler(settings, prompt, createPrng((seed ?? 0) + i), candidates);
-      const grammar =
-        options.grammar === undefined
-          ? undefined
-          : new GrammarConstraint(model, options.grammar, grammarScratch);
-      const choice = {
-        ...{ maxTokens, minTokens: 0, stop: [], isStopIncluded: false, stopTokens: new Set<number>() },
-        ...{ isEndIgnored: true, isSpecialShown: true, logprobCount: undefined, isLookup: false },
-      };
-      return new Choice(model, choice, prompt, { sampler, grammar });
-    });
-    return new Noted({ prompt, choices, maxTokens, isDrafted });
-  };
-
-  const assertIdle = (reports: readonly StepReport[]) => {
-    const { running, waiting, cellsUsed, cellsCached } = reports.at(-1)!.stats;
-    assert.deepEqual(
-      { running, waiting, used: cellsUsed - cellsCached },
-      { running: 0, waiting: 0, used: 0 },
-    );
-  };
 
   test('generations end once, with their tokens, alone and together', async () => {
     const { engine, reports, close } = makeEngine();
@@ -262,6 +64,8 @@ describe('the engine', { skip }, () => {
     'the same with a draft': { asideRows: 4, isDrafting: true },
     'as on a device, where who leaves keeps a row': { hasDevice: true },
     'the same, greedy tokens chosen by the library': { hasDevice: true, isDeviceSampling: true },
+    'in three contexts': { contextCount: 3 },
+    'in three contexts, as on a device': { contextCount: 3, hasDevice: true, isDeviceSampling: true },
   };
   for (const [way, options] of Object.entries(ways)) {
     test(`random cancels leave every other text as it is, and no cell: ${way}`, async () => {

@@ -20,6 +20,7 @@ import {
   tokensOf,
 } from '../support/llama.ts';
 import { type Generated, generateAlone } from '../support/llama-alone.ts';
+import { waitUntil } from '../support/load.ts';
 import { createRepository, type TestRepository } from '../support/repository.ts';
 import { type RunningServer, startServer } from '../support/server.ts';
 
@@ -45,6 +46,11 @@ describe('greedy text of a llama model', { skip: 'reason' in gguf ? gguf.reason 
     addLlama(repository, { name: 'cached', file, parameters: base });
     addLlama(repository, { name: 'plain', file, parameters: { ...base, prefix_cache: 'false' } });
     addLlama(repository, { name: 'small_steps', file, parameters: { ...base, step_tokens: 63 } });
+    addLlama(repository, {
+      name: 'three_contexts',
+      file,
+      parameters: { ...base, step_tokens: 63, contexts: 3 },
+    });
     addLlama(repository, {
       name: 'tiny_cache',
       file,
@@ -125,18 +131,33 @@ describe('greedy text of a llama model', { skip: 'reason' in gguf ? gguf.reason 
     assert.deepEqual(tokensOf([output]), expected[0]!.tokens);
   });
 
-  test('eight at once in steps of fewer than 64 rows are libllama alone, to the last token', async () => {
-    if ('reason' in gguf) return;
-    const options = { tokensMax: TOKENS_IN_STEP, isEndIgnored: true };
-    const expected = await generateAlone({ file: gguf.file, prompts: PROMPTS, ...options });
-    const client = new LlamaClient(server, 'small_steps');
-    const sampling = { temperature: 0, max_tokens: TOKENS_IN_STEP, ignore_eos: true };
-    const outputs = await Promise.all(PROMPTS.map((prompt) => client.generate(question(prompt, sampling))));
-    const tokens = outputs.map((output) => tokensOf([output]));
-    assert.deepEqual(
-      tokens,
-      expected.map((generated) => generated.tokens),
-    );
+  for (const [model, where] of [
+    ['small_steps', 'in one context'],
+    ['three_contexts', 'in three contexts'],
+  ] as const) {
+    test(`eight at once in steps of fewer than 64 rows are libllama alone, to the last token: ${where}`, async () => {
+      if ('reason' in gguf) return;
+      const options = { tokensMax: TOKENS_IN_STEP, isEndIgnored: true };
+      const expected = await generateAlone({ file: gguf.file, prompts: PROMPTS, ...options });
+      const client = new LlamaClient(server, model);
+      const sampling = { temperature: 0, max_tokens: TOKENS_IN_STEP, ignore_eos: true };
+      const outputs = await Promise.all(PROMPTS.map((prompt) => client.generate(question(prompt, sampling))));
+      const tokens = outputs.map((output) => tokensOf([output]));
+      assert.deepEqual(
+        tokens,
+        expected.map((generated) => generated.tokens),
+      );
+    });
+  }
+
+  test('the cells of several contexts are counted together', async () => {
+    assert.equal(await metricOf(server, 'nv_llm_kv_cells_total', 'three_contexts'), 16_384);
+    const client = new LlamaClient(server, 'three_contexts');
+    await Promise.all(PROMPTS.map((prompt) => client.generate(question(prompt))));
+    const isIdle = async () =>
+      (await metricOf(server, 'nv_llm_requests_running', 'three_contexts')) === 0 &&
+      (await metricOf(server, 'nv_llm_requests_waiting', 'three_contexts')) === 0;
+    assert.ok(await waitUntil(isIdle, 5000));
   });
 
   test('eight at once differ from libllama alone only where two tokens are equally good', async (t) => {

@@ -114,6 +114,16 @@ describe('llama models that cannot be loaded', { skip: 'reason' in gguf ? gguf.r
       { prefix_cache: 'perhaps' },
       /parameter 'prefix_cache' is "perhaps"; it must be true or false/,
     ],
+    [
+      'more contexts than there can be',
+      { contexts: 9 },
+      /parameter 'contexts' is "9"; it must be a whole number from 1 to 8/,
+    ],
+    [
+      'contexts that could not hold a request',
+      { contexts: 4, kv_cells: 512, context_length: 256 },
+      /parameter 'contexts' is "4", but each would have 128 of the 512 cells \(kv_cells\), and a request may need 256/,
+    ],
     ['a draft model that is not there', { draft_model: 'd.gguf' }, /there is no file .*d\.gguf/],
     [
       'an adapter that is not there',

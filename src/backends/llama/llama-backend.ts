@@ -20,6 +20,7 @@ import { type LlamaLibrary, loadLibrary } from './library/libllama.ts';
 import { LlamaModel } from './library/model.ts';
 import { LlamaInstance } from './llama-instance.ts';
 import { type LlamaSettings, readSettings } from './llama-settings.ts';
+import { limitsOfEach, planContexts } from './plan-contexts.ts';
 import { isOnGpu, type ModelLimits, planLimits, planSamplerThreads } from './plan-limits.ts';
 import { freeMemoryBytes, hasLargePages, isMappedBest, weightsBytes } from './weights-memory.ts';
 
@@ -62,24 +63,28 @@ async function start({ context, settings, library, config, calls }: StartParts):
       ...settings,
       cellCount: limits.cellCount + limits.promptCells,
     });
-  context.log('info', describe(model, limits, library));
-  const generating = limits.isGenerating
-    ? LlamaContext.create(model, contextOptions(settings, limits))
-    : undefined;
+  const contextCount = limits.isGenerating ? planContexts(model, settings, limits) : 0;
+  const eachLimits = limitsOfEach(limits, contextCount);
+  context.log('info', describe(model, { limits, contextCount, library }));
+  const contexts = Array.from({ length: contextCount }, () =>
+    LlamaContext.create(model, contextOptions(settings, eachLimits)),
+  );
+  if (limits.hasDevice) for (const generating of contexts) generating.warmUp();
   return new LlamaInstance({
     config,
     model,
     limits,
+    eachLimits,
     settings,
     version: context.version,
-    context: generating,
-    side: generating === undefined ? undefined : makeSide(generating, settings, limits),
-    pool: generating === undefined ? undefined : await startPool(model, settings, limits, context),
+    contexts,
+    side: contextCount === 1 ? makeSide(contexts[0]!, settings, limits) : undefined,
+    pool: contextCount === 0 ? undefined : await startPool(model, settings, eachLimits, context),
     embedding: limits.isEmbedding ? makeEmbedding(model, settings, limits) : undefined,
     drafter:
       settings.draftFile === undefined
         ? undefined
-        : await makeDrafter({ library, settings, limits, model, context, main: generating }),
+        : await makeDrafter({ library, settings, limits, model, context, main: contexts[0] }),
     adapters: settings.adapters.map(({ file }) => {
       checkFile(file);
       return model.loadAdapter(file);
@@ -241,10 +246,17 @@ function checkFile(file: string): void {
   if (!existsSync(file)) throw invalidArgument(`there is no file ${file}`);
 }
 
-function describe(model: LlamaModel, limits: ModelLimits, library: LlamaLibrary): string {
+function describe(
+  model: LlamaModel,
+  {
+    limits,
+    contextCount,
+    library,
+  }: { readonly limits: ModelLimits; readonly contextCount: number; readonly library: LlamaLibrary },
+): string {
   const gpus = library.devices.filter(({ kind }) => kind === 'GPU').map(({ name }) => name);
   const what = limits.isGenerating
-    ? `${limits.contextLength} tokens per request, ${limits.cellCount} KV cells, at most ${limits.runningMax} at once`
+    ? `${limits.contextLength} tokens per request, ${limits.cellCount} KV cells${contextCount > 1 ? ` in ${contextCount} contexts` : ''}, at most ${limits.runningMax} at once`
     : `embeddings of up to ${limits.embeddingTokens} tokens`;
   const megabytes = Math.round(model.byteLength / 1e6);
   return `${model.description}, ${megabytes} MB, ${what}; libllama ${library.version} on ${gpus.join(', ') || 'CPU'}`;

@@ -13,7 +13,8 @@ import type { ModelConfig } from '../../domain/model-config.ts';
 import { StatusError } from '../../domain/status.ts';
 import type { Drafter } from './engine/drafter.ts';
 import type { EmbeddingEngine } from './engine/embedding-engine.ts';
-import { Engine, type StepReport } from './engine/engine.ts';
+import type { StepReport } from './engine/engine.ts';
+import { EngineGroup } from './engine/engine-group.ts';
 import type { SamplerPool } from './engine/sampler-pool.ts';
 import type { SideContextOptions } from './engine/side-context.ts';
 import { EngineMetrics } from './engine-metrics.ts';
@@ -35,9 +36,11 @@ export interface InstanceParts {
   readonly version: number;
   readonly model: LlamaModel;
   readonly limits: ModelLimits;
+  /** Of each context. */
+  readonly eachLimits: ModelLimits;
   readonly settings: LlamaSettings;
-  /** Undefined for models that do not generate. */
-  readonly context: LlamaContext | undefined;
+  /** None for models that do not generate. */
+  readonly contexts: readonly LlamaContext[];
   readonly side: SideContextOptions | undefined;
   readonly embedding: EmbeddingEngine | undefined;
   readonly pool: SamplerPool | undefined;
@@ -50,7 +53,7 @@ export interface InstanceParts {
 
 export class LlamaInstance implements BackendInstance {
   readonly #parts: InstanceParts;
-  readonly #engine: Engine | undefined;
+  readonly #engine: EngineGroup | undefined;
   readonly #builder: GenerationBuilder;
   readonly #metrics: EngineMetrics;
   readonly #inputNames: readonly string[];
@@ -82,7 +85,7 @@ export class LlamaInstance implements BackendInstance {
       templateText: parts.chatTemplate,
       pool: parts.pool,
     });
-    if (parts.context !== undefined) this.#engine = this.#startEngine(parts.context);
+    if (parts.contexts.length > 0) this.#engine = this.#startEngine();
   }
 
   execute(batch: ExecuteBatch, senderOf: (request: number) => ResponseSender): ExecuteReply {
@@ -118,18 +121,18 @@ export class LlamaInstance implements BackendInstance {
     await this.#parts.embedding?.close();
     this.#parts.drafter?.free();
     this.#parts.side?.context.free();
-    this.#parts.context?.free();
+    for (const context of this.#parts.contexts) context.free();
     this.#metrics.close();
     this.#parts.model.free();
   }
 
-  #startEngine(context: LlamaContext): Engine {
-    const { limits, settings, side, drafter, adapters, pool } = this.#parts;
-    return new Engine({
-      context,
+  #startEngine(): EngineGroup {
+    const { eachLimits: limits, contexts, settings, side, drafter, adapters, pool } = this.#parts;
+    return new EngineGroup({
+      contexts,
       side,
       limits: {
-        cellCount: Math.min(limits.cellCount, context.cellCount),
+        cellCount: Math.min(limits.cellCount, contexts[0]!.cellCount),
         sequenceCount: limits.sequenceCount,
         stepTokensMax: limits.stepTokens,
         prefillChunkMax: limits.prefillChunk,
@@ -221,7 +224,7 @@ export class LlamaInstance implements BackendInstance {
     });
   }
 
-  #generate(engine: Engine, key: string, responder: GenerationResponder): void {
+  #generate(engine: EngineGroup, key: string, responder: GenerationResponder): void {
     try {
       engine.submit(responder);
     } catch (thrown) {

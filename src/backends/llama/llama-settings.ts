@@ -5,6 +5,7 @@ import { readdirSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import type { LoadContext } from '../../backend/sdk.ts';
 import { invalidArgument } from '../../domain/status.ts';
+import { CONTEXTS_MAX } from './call-threads.ts';
 import { CACHE_TYPES, type CacheType, POOLING, type Pooling } from './library/context.ts';
 
 export interface LlamaSettings {
@@ -13,6 +14,8 @@ export interface LlamaSettings {
   readonly contextLength: number | undefined;
   readonly isContextShift: boolean;
   readonly kvCells: number | undefined;
+  /** Undefined: by how large the model is, and where. */
+  readonly contextCount: number | undefined;
   /** Undefined: by where the model is. */
   readonly maxRunning: number | undefined;
   readonly maxWaiting: number;
@@ -27,6 +30,8 @@ export interface LlamaSettings {
   readonly batchThreads: number | undefined;
   /** The instance's share of the cores. */
   readonly coreCount: number;
+  /** Calls of libllama that can be under way on other threads at once. */
+  readonly callThreads: number;
   readonly isPrefixCache: boolean;
   /** Undefined: as many as there are on a GPU, a few on a CPU. */
   readonly prefixCacheCells: number | undefined;
@@ -65,6 +70,7 @@ const NAMES = [
   'context_length',
   'context_shift',
   'kv_cells',
+  'contexts',
   'max_running',
   'max_waiting',
   'step_tokens',
@@ -114,6 +120,7 @@ export function readSettings(context: LoadContext): LlamaSettings {
     contextLength: read.integer('context_length', 16, 1 << 24),
     isContextShift: read.boolean('context_shift') ?? false,
     kvCells: read.integer('kv_cells', 16, 1 << 26),
+    contextCount: read.integer('contexts', 1, CONTEXTS_MAX),
     maxRunning: read.integer('max_running', 1, 256),
     maxWaiting: read.integer('max_waiting', 1, 1 << 20) ?? 1024,
     stepTokens: read.integer('step_tokens', 1, 65536),
@@ -122,6 +129,7 @@ export function readSettings(context: LoadContext): LlamaSettings {
     threads: read.integer('threads', 1, 512),
     batchThreads: read.integer('threads_batch', 1, 512),
     coreCount: context.placement.threadCount,
+    callThreads: Number(process.env['UV_THREADPOOL_SIZE'] ?? 1),
     isPrefixCache: read.boolean('prefix_cache') ?? true,
     prefixCacheCells: read.integer('prefix_cache_cells', 0, 1 << 26),
     gpuLayers: read.integer('gpu_layers', -1, 1 << 16) ?? (context.placement.kind === 'KIND_CPU' ? 0 : -1),

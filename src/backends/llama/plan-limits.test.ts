@@ -11,6 +11,7 @@ const SETTINGS: LlamaSettings = {
     contextLength: undefined,
     isContextShift: false,
     kvCells: undefined,
+    contextCount: undefined,
     maxRunning: 64,
     maxWaiting: 10,
   },
@@ -21,6 +22,7 @@ const SETTINGS: LlamaSettings = {
     threads: undefined,
     batchThreads: undefined,
     coreCount: 6,
+    callThreads: 1,
     isPrefixCache: true,
   },
   ...{

@@ -164,13 +164,17 @@ export function isOnGpu({ gpuLayers }: LlamaSettings, library: DeviceFacts): boo
 
 /**
  * A GPU with all layers leaves the CPU one row of a table per token, and libllama gives that to one thread; others would only
- * spin beside it. The output counts as a layer.
+ * spin beside it.
  */
-function planThreads(model: ModelFacts, { gpuLayers, coreCount }: LlamaSettings, isGpu: boolean): number {
-  if (!isGpu) return coreCount;
+function planThreads(model: ModelFacts, settings: LlamaSettings, isGpu: boolean): number {
+  return isGpu && hasAllLayers(model, settings) ? 1 : settings.coreCount;
+}
+
+/** The GPU, if there is one. The output counts as a layer. */
+export function hasAllLayers(model: ModelFacts, { gpuLayers }: LlamaSettings): boolean {
   const architecture = model.metadata('general.architecture') ?? '';
   const layers = Number(model.metadata(`${architecture}.block_count`) ?? Number.NaN) + 1;
-  return gpuLayers < 0 || gpuLayers >= layers ? 1 : coreCount;
+  return gpuLayers < 0 || gpuLayers >= layers;
 }
 
 const SAMPLER_THREADS_MAX = 8;

@@ -6,6 +6,7 @@ const step = (rowCount: number, rest: Partial<DecodeStep> = {}): DecodeStep => (
   rowCount,
   isRepeated: false,
   isAlone: false,
+  isShared: false,
   ...rest,
 });
 
@@ -45,4 +46,12 @@ test('a long one takes the leave back, for itself and for longer ones', () => {
   places.noteStep(step(64), 40);
   assert.equal(places.choose(step(64, { isAlone: true })), 'aside');
   assert.equal(places.choose(step(63, { isAlone: true })), 'here');
+});
+
+test('beside other contexts every step is given to another thread, even that of a text which is alone in its own', () => {
+  const places = new DecodePlaces(true);
+  places.noteStep(step(33, { isAlone: true }), 6);
+  assert.equal(places.choose(step(33, { isAlone: true, isShared: true })), 'aside-awaited');
+  assert.equal(places.choose(step(1, { isRepeated: true, isShared: true })), 'aside-awaited');
+  assert.equal(new DecodePlaces(false).choose(step(1, { isShared: true })), 'aside');
 });

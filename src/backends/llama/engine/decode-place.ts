@@ -1,7 +1,8 @@
 // On which thread a step is decoded. A CPU computes on koffi's, so that requests come and go meanwhile. A device is only given
 // its work: what it has recorded in 0.2 ms, which is done right here; anything else takes libllama milliseconds to draw, on koffi's
 // thread if others may come and go meanwhile. A text that is alone has nobody to wait for, and another core would have to fetch
-// all that libllama has drawn before. Decides only; docs/adr/0010 has the numbers.
+// all that libllama has drawn before. Where other contexts compute too this thread is theirs as well, and each is given to another.
+// Decides only; docs/adr/0010 has the numbers.
 
 import type { DecodePlace } from '../library/context.ts';
 
@@ -16,6 +17,8 @@ export interface DecodeStep {
   readonly isRepeated: boolean;
   /** It is one request's, and no other waits. */
   readonly isAlone: boolean;
+  /** Requests run in other contexts, too. */
+  readonly isShared: boolean;
 }
 
 export class DecodePlaces {
@@ -28,8 +31,9 @@ export class DecodePlaces {
     this.#hasDevice = hasDevice;
   }
 
-  choose({ rowCount, isRepeated, isAlone }: DecodeStep): DecodePlace {
+  choose({ rowCount, isRepeated, isAlone, isShared }: DecodeStep): DecodePlace {
     if (!this.#hasDevice) return 'aside';
+    if (isShared) return 'aside-awaited';
     if (isRepeated) return this.#repeatedMs > AWAITED_HERE_MS_MAX ? 'here-awaited' : 'here';
     return isAlone && rowCount <= this.#drawnHereRowsMax ? 'here' : 'aside';
   }

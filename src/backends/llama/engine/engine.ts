@@ -45,6 +45,8 @@ export interface EngineOptions {
   readonly draftTokens: number;
   /** With more sequences than this a step is full without proposals. */
   readonly draftSequencesMax: number;
+  /** Whether requests run in other contexts of the same device. */
+  isShared?(): boolean;
   onStep(report: StepReport): void;
   warn(message: string): void;
 }
@@ -86,6 +88,16 @@ export class Engine {
     this.#pace = options.context.hasDevice ? new StepPace() : undefined;
     this.#stats = this.#scheduler.stats;
     this.#loop = this.#run();
+  }
+
+  /** Texts that run or wait. */
+  get openCount(): number {
+    return this.#running.size;
+  }
+
+  /** Tokens of the prompt whose cells are here. */
+  reusableTokens({ adapter, prompt }: Generation): number {
+    return this.#scheduler.reusableTokens(adapter, prompt);
   }
 
   /** Throws when the queue is full or the prompt can never fit. */
@@ -177,6 +189,7 @@ export class Engine {
       rowCount: this.#batch.rowCount,
       isRepeated: this.#batch.isRepeated,
       isAlone: this.#running.size === 1,
+      isShared: this.#options.isShared?.() ?? false,
     };
     const place = this.#places.choose(shape);
     // While a device computes there is time to tell the news; a CPU has all its cores in the decode.

@@ -49,8 +49,8 @@ export interface ContextOptions {
   readonly deviceSampledCount: number;
 }
 
-/** On which thread a step is decoded. `here-awaited`: given to the device here, waited for on koffi's thread. */
-export type DecodePlace = 'here' | 'here-awaited' | 'aside';
+/** On which thread a step is decoded: given to the device here or on koffi's; `awaited`: it is waited for on koffi's. */
+export type DecodePlace = 'here' | 'here-awaited' | 'aside' | 'aside-awaited';
 
 export class LlamaContext {
   readonly model: LlamaModel;
@@ -186,20 +186,24 @@ export class LlamaContext {
   decode(place: DecodePlace = 'aside'): Promise<number> {
     const { functions } = this.model.library;
     const batch = { ...this.#batch, n_tokens: this.#rowCount };
-    if (place === 'aside') {
-      return new Promise((resolve, reject) => {
-        functions.llama_decode.async(this.pointer, batch, (error, code) => {
-          if (error) reject(error);
-          else resolve(code);
-        });
-      });
-    }
-    const code = functions.llama_decode(this.pointer, batch);
-    return new Promise((resolve, reject) => {
+    if (place === 'here') {
+      const code = functions.llama_decode(this.pointer, batch);
       // A turn of the event loop, for what is to be sent and what has come meanwhile.
-      if (place === 'here') setImmediate(() => resolve(code));
-      else
-        functions.llama_synchronize.async(this.pointer, (error) => (error ? reject(error) : resolve(code)));
+      return new Promise((resolve) => setImmediate(() => resolve(code)));
+    }
+    if (place === 'here-awaited') return this.#awaitDevice(functions.llama_decode(this.pointer, batch));
+    const decoding = new Promise<number>((resolve, reject) => {
+      functions.llama_decode.async(this.pointer, batch, (error, code) =>
+        error ? reject(error) : resolve(code),
+      );
+    });
+    return place === 'aside' ? decoding : decoding.then((code) => this.#awaitDevice(code));
+  }
+
+  #awaitDevice(code: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const { functions } = this.model.library;
+      functions.llama_synchronize.async(this.pointer, (error) => (error ? reject(error) : resolve(code)));
     });
   }
 
@@ -269,6 +273,15 @@ export class LlamaContext {
       throw new StatusError('INTERNAL', `libllama could not move the cells of a prompt: ${reasons}`);
     }
     this.removeCells(source, 0, -1);
+  }
+
+  /** A device loads what it computes with at the first step, which takes tenths of a second: better now than for a request. */
+  warmUp(): void {
+    this.beginBatch();
+    this.addRow(Math.max(this.model.beginToken, 0), 0, 0, true);
+    this.model.library.functions.llama_decode(this.pointer, { ...this.#batch, n_tokens: this.#rowCount });
+    this.finishCompute();
+    this.clearCells();
   }
 
   /** Models without a cache have nothing to clear. */

@@ -83,6 +83,11 @@ export class StepScheduler {
     insertBySeniority(this.#waiting, request);
   }
 
+  /** Of a prompt; changes nothing. */
+  reusableTokens(adapter: number, prompt: readonly number[]): number {
+    return this.#ledger.probe(adapter, prompt, prompt.length - 1).length;
+  }
+
   /** The request is in no later plan; what it has in the step under way is dropped by `update`. */
   cancel(id: number): void {
     const request = this.#requests.get(id);
