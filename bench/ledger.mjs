@@ -59,10 +59,21 @@ export function writeLedger(row) {
     .split('\n')
     .map((line) => JSON.parse(line));
   writeFileSync(join(BENCH, 'LEDGER.md'), renderLedger(rows));
-  writeFileSync(join(BENCH, pictureOf(row)), drawChart(row));
+  if (isPictured(rows, pictureOf)) writeFileSync(join(BENCH, pictureOf(row)), drawChart(row));
 }
 
-/** The newest run of each set has a picture. */
+/** Runs before it that tell what a whole one is. */
+const RUNS_LOOKED_AT = 3;
+
+/** The newest run; not when it is a closer look at a few points. */
+export function isPictured(rows, pictureOf) {
+  const row = rows.at(-1);
+  const before = rows.slice(0, -1).filter((other) => pictureOf(other) === pictureOf(row));
+  const most = Math.max(0, ...before.slice(-RUNS_LOOKED_AT).map(({ points }) => points.length));
+  return row.points.length >= most / 2;
+}
+
+/** The newest whole run of each set has a picture. */
 function pictureOf({ set = 'onnx' }) {
   return set === 'onnx' ? 'ledger.svg' : `ledger-${set}.svg`;
 }
@@ -74,7 +85,7 @@ export function renderLedger(rows) {
     'Nereid beside the real Triton, measured by `npm run bench`; [README.md](README.md) says how. Newest first.',
     'This page and the pictures are drawn from `ledger.jsonl`; do not edit them.',
     '',
-    ...[...new Set(rows.map(pictureOf))].flatMap((picture) => [`![The newest run](${picture})`, '']),
+    ...[...new Set(rows.map(pictureOf))].flatMap((picture) => [`![The newest whole run](${picture})`, '']),
   ];
   return [...opening, ...[...rows].reverse().flatMap(renderRow)].join('\n');
 }

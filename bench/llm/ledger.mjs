@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describeMachine, formatNumber, formatRatio, readCommit } from '../ledger.mjs';
+import { describeMachine, formatNumber, formatRatio, isPictured, readCommit } from '../ledger.mjs';
 import { drawChart } from './chart.mjs';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
@@ -42,10 +42,10 @@ export function writeLedger(row) {
     .split('\n')
     .map((line) => JSON.parse(line));
   writeFileSync(join(HERE, 'LEDGER.md'), renderLedger(rows));
-  writeFileSync(join(HERE, pictureOf(row)), drawChart(row));
+  if (isPictured(rows, pictureOf)) writeFileSync(join(HERE, pictureOf(row)), drawChart(row));
 }
 
-/** The newest run on each kind of machine has a picture. */
+/** The newest whole run on each kind of machine has a picture. */
 function pictureOf({ gpuLayers }) {
   return gpuLayers > 0 ? 'ledger-gpu.svg' : 'ledger.svg';
 }
@@ -57,7 +57,7 @@ export function renderLedger(rows) {
     'Measured by `npm run bench:llm`; [README.md](README.md) says how. Newest first. This page and the pictures are',
     'drawn from `ledger.jsonl`; do not edit them.',
     '',
-    ...[...new Set(rows.map(pictureOf))].flatMap((picture) => [`![The newest run](${picture})`, '']),
+    ...[...new Set(rows.map(pictureOf))].flatMap((picture) => [`![The newest whole run](${picture})`, '']),
   ];
   return [...opening, ...[...rows].reverse().flatMap(renderRow)].join('\n');
 }
