@@ -9,6 +9,7 @@ import { writeTinyLlama } from '../support/gguf-models.ts';
 import { loadNativeModel } from '../support/gguf-native.ts';
 import { findGguf } from '../support/llama.ts';
 import { createEngineKit, PROMPT } from '../support/llama-engine.ts';
+import { waitUntil } from '../support/load.ts';
 import { createRepository, type TestRepository } from '../support/repository.ts';
 
 const gguf = await findGguf();
@@ -39,18 +40,20 @@ describe('several contexts', { skip }, () => {
       (context) =>
         Array.from({ length: 32 }, (_, i) => context.lengthOf(i)).filter((length) => length > 0).length,
     );
-  const long = (i: number) => kit.makeGeneration({ prompt: [...PROMPT, 100 + i], maxTokens: 300 });
+  const long = (i: number) => kit.makeGeneration({ prompt: [...PROMPT, 100 + i], maxTokens: 900 });
 
   test('a few texts use few contexts, many use all', async () => {
     const { engine, contexts, reports, close } = kit.makeEngine({ contextCount: 4, keptCells: 0 });
     const submit = async (count: number) => {
       const all = Array.from({ length: count }, (_, i) => long(i));
       for (const generation of all) engine.submit(generation);
-      await sleep(30);
+      // A text has a place when its prompt has cells.
+      const isBegun = () => spread(contexts).reduce((sum, some) => sum + some) === count;
+      assert.ok(await waitUntil(isBegun, 5000));
       const places = spread(contexts);
       for (const generation of all) engine.cancel(generation);
       for (const generation of all) generation.cancel();
-      await sleep(30);
+      assert.ok(await waitUntil(() => spread(contexts).every((some) => some === 0), 5000));
       return places;
     };
     assert.deepEqual(await submit(1), [1, 0, 0, 0]);
@@ -58,6 +61,7 @@ describe('several contexts', { skip }, () => {
     assert.deepEqual(await submit(9), [3, 3, 3, 0]);
     assert.deepEqual(await submit(16), [4, 4, 4, 4]);
     assert.deepEqual(await submit(32), [8, 8, 8, 8]);
+    assert.ok(await waitUntil(() => reports.at(-1)!.stats.running === 0, 5000));
     kit.assertIdle(reports);
     await close();
   });
@@ -76,9 +80,11 @@ describe('several contexts', { skip }, () => {
       code: 'UNAVAILABLE',
       message: /^2 requests wait already; ask again later, or raise the parameter 'max_waiting'/,
     });
-    await sleep(30);
-    const { running: runningCount, waiting } = reports.at(-1)!.stats;
-    assert.deepEqual({ runningCount, waiting }, { runningCount: 6, waiting: 2 });
+    const isFull = () => {
+      const { running: runningCount, waiting } = reports.at(-1)?.stats ?? {};
+      return runningCount === 6 && waiting === 2;
+    };
+    assert.ok(await waitUntil(isFull, 5000));
     const order: string[] = [];
     void sooner.ended.then(() => order.push('sooner'));
     void later.ended.then(() => order.push('later'));
@@ -102,7 +108,7 @@ describe('several contexts', { skip }, () => {
     await waiting[1]!.ended;
     engine.cancel(running[1]!);
     running[1]!.cancel();
-    await sleep(30);
+    assert.ok(await waitUntil(() => reports.at(-1)!.stats.running === 0, 5000));
     assert.deepEqual([waiting[0]!.startCount, waiting[1]!.startCount], [0, 1]);
     kit.assertIdle(reports);
     await close();
