@@ -173,11 +173,15 @@ export class InferStream {
 export class GrpcClient {
   readonly #client: Client;
 
-  constructor(address: string) {
+  /**
+   * A call that this side's HTTP/2 refuses, because GOAWAY came in while it was being written, never left; grpc-js sends
+   * it again unless told otherwise. Tests that count what the server answers tell it so.
+   */
+  constructor(address: string, { isRetrying = false }: { readonly isRetrying?: boolean } = {}) {
     this.#client = new Client(address, credentials.createInsecure(), {
       'grpc.max_receive_message_length': -1,
       'grpc.max_send_message_length': -1,
-      'grpc.enable_retries': 0,
+      'grpc.enable_retries': isRetrying ? 1 : 0,
       // Each client has its own connection.
       'grpc.use_local_subchannel_pool': 1,
     });
