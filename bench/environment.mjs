@@ -26,9 +26,16 @@ const BENCH = dirname(fileURLToPath(import.meta.url));
 export const ROOT = dirname(BENCH);
 export const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'nereid', 'bench');
 
-/** Wheels that are known to hold a tritonserver and a perf_analyzer binary. */
+/** A wheel that is known to hold a tritonserver. */
 const PYTRITON = 'nvidia-pytriton==0.7.0';
-const PERF_ANALYZER_WHEEL = 'tritonclient==2.46.0';
+
+/**
+ * Releases of tritonclient whose wheels hold a perf_analyzer. From 2.44 on it keeps the input and the output of every request
+ * of a run: 4 GB for 600 kB at 32 in flight, and half of the client's time in page faults (README.md). So the last one before
+ * it measures, and the last one there is shows that clients of today work.
+ */
+const MEASURING_PERF_ANALYZER = '2.43.0';
+export const LAST_PERF_ANALYZER = '2.46.0';
 
 const MODEL_SOURCES = [
   'make-models.py',
@@ -84,30 +91,30 @@ async function installPython(say) {
 }
 
 /** perf_analyzer and the folder with the two libraries that it wants. */
-export async function preparePerfAnalyzer(environment, say) {
+export async function preparePerfAnalyzer(environment, say, release = MEASURING_PERF_ANALYZER) {
   const named = process.env.NEREID_BENCH_PERF_ANALYZER;
   if (named) {
     const file = statSync(named).isDirectory() ? join(named, 'perf_analyzer') : named;
     return { file, libraries: join(dirname(file), 'lib') };
   }
-  const home = join(CACHE, 'perf_analyzer');
-  if (!existsSync(join(home, 'perf_analyzer'))) await installPerfAnalyzer({ home, environment, say });
+  const home = perfAnalyzerHome(release);
+  if (!existsSync(home)) await installPerfAnalyzer({ home, release, environment, say });
   return { file: join(home, 'perf_analyzer'), libraries: join(home, 'lib') };
 }
 
-async function installPerfAnalyzer({ home, environment, say }) {
-  say(`fetching perf_analyzer from ${PERF_ANALYZER_WHEEL}`);
+/** Where that release is or will be installed; it is there when it is whole. */
+export function perfAnalyzerHome(release) {
+  return join(CACHE, `perf_analyzer-${release}`);
+}
+
+async function installPerfAnalyzer({ home, release, environment, say }) {
+  const requirement = `tritonclient==${release}`;
+  say(`fetching perf_analyzer from ${requirement}`);
   const fresh = `${home}.new`;
   rmSync(fresh, { recursive: true, force: true });
   mkdirSync(join(fresh, 'lib'), { recursive: true });
   const download = ['-m', 'pip', 'download', '--disable-pip-version-check', '-q', '--no-deps'];
-  await runShown(environment.python, [
-    ...download,
-    '--only-binary=:all:',
-    '--dest',
-    fresh,
-    PERF_ANALYZER_WHEEL,
-  ]);
+  await runShown(environment.python, [...download, '--only-binary=:all:', '--dest', fresh, requirement]);
   const wheel = join(fresh, findName(fresh, /\.whl$/));
   const unzip = [
     'import sys, zipfile',

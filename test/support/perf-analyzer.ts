@@ -2,7 +2,6 @@
 // with given arguments. Without it the tests are skipped with the reason found here.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { inRoot } from './paths.ts';
 import { pythonSkip } from './python.ts';
@@ -16,9 +15,14 @@ export interface PerfAnalyzer {
 }
 
 interface BenchEnvironment {
-  readonly CACHE: string;
+  readonly LAST_PERF_ANALYZER: string;
+  perfAnalyzerHome(release: string): string;
   preparePython(say: (text: string) => void): Promise<unknown>;
-  preparePerfAnalyzer(environment: unknown, say: (text: string) => void): Promise<PerfAnalyzer>;
+  preparePerfAnalyzer(
+    environment: unknown,
+    say: (text: string) => void,
+    release: string,
+  ): Promise<PerfAnalyzer>;
 }
 
 /** Installs it when it is not there: some minutes, once for a machine. */
@@ -29,11 +33,12 @@ export async function findPerfAnalyzer(): Promise<PerfAnalyzer | { readonly reas
   const bench = (await import(
     pathToFileURL(inRoot('bench', 'environment.mjs')).href
   )) as unknown as BenchEnvironment;
+  const release = bench.LAST_PERF_ANALYZER;
   try {
-    const isThere = process.env.NEREID_BENCH_PERF_ANALYZER || existsSync(join(bench.CACHE, 'perf_analyzer'));
+    const isThere = process.env.NEREID_BENCH_PERF_ANALYZER || existsSync(bench.perfAnalyzerHome(release));
     if (!isThere && pythonSkip) return { reason: `perf_analyzer cannot be installed: ${pythonSkip}` };
     const environment = isThere ? undefined : await bench.preparePython(console.log);
-    return await bench.preparePerfAnalyzer(environment, console.log);
+    return await bench.preparePerfAnalyzer(environment, console.log, release);
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     return { reason: `perf_analyzer cannot be installed: ${text.slice(0, 300)}` };
