@@ -18,13 +18,12 @@ const WARMUP_CONCURRENCY = 4;
 const ASYNC_CONCURRENCY_MIN = 16;
 const ASYNC_ARGS = ['--async', '--max-threads', '2'];
 
-/** Sends load until just-in-time compilers, allocators and connections are past their start: one window of so many requests. */
+/** Sends load until just-in-time compilers, allocators and connections are past their start: a window of at least so many requests. */
 export async function warmUp({ perfAnalyzer, server, model, transport }) {
-  const count = ['--measurement-mode', 'count_windows', '--measurement-request-count', model.warmupRequests];
   await runPerfAnalyzer(perfAnalyzer, [
     ...baseArgs({ server, model, transport, concurrency: WARMUP_CONCURRENCY }),
     ...(TRANSPORTS[transport].isAsync ? ASYNC_ARGS : []),
-    ...count.map(String),
+    ...['--measurement-mode', 'count_windows', '--measurement-request-count', String(model.warmupRequests)],
     ...['--max-trials', '1'],
   ]);
 }
