@@ -11,8 +11,8 @@ const TRIALS_MAX = 8;
 const RUN_MS_MAX = 120_000;
 const WARMUP_CONCURRENCY = 4;
 /**
- * The synchronous client has a thread per request in flight. With more of them than cores its main thread gets too
- * little time to keep up with the records of finished requests: they pile up and a run of 8 s does not end in minutes.
+ * The synchronous client has a thread per request in flight. With more of them than cores its main thread can get too
+ * little time to keep up with the records of finished requests: they pile up, and a run of 8 s may not end in minutes.
  * From here on two threads drive all requests.
  */
 const ASYNC_CONCURRENCY_MIN = 16;
