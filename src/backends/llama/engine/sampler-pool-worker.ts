@@ -1,11 +1,12 @@
 // A thread of sampler-pool.ts: keeps the samplers of its requests and chooses their tokens from the logits where libllama has
-// left them. Sleeps between steps. Whatever it throws ends it, and the pool with it.
+// left them. Sleeps between steps. Whatever is thrown ends it, and the pool with it; it is sent as a message, since Node 20 aborts
+// the whole process where an uncaught exception meets `terminate`.
 
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { createPrng } from '../../../lib/prng.ts';
 import { viewFloats } from '../library/native-arrays.ts';
 import { CandidateList } from './candidate-list.ts';
-import { type SamplerMessage, SamplerStep } from './sampler-step.ts';
+import { type SamplerMessage, type SamplerReport, SamplerStep } from './sampler-step.ts';
 import { TokenSampler } from './token-sampler.ts';
 
 export interface SamplerWorkerData {
@@ -23,22 +24,27 @@ let view: { readonly address: bigint; readonly logits: Float32Array } = {
   logits: new Float32Array(0),
 };
 
-parentPort!.postMessage('ready');
+report({ kind: 'ready' });
 run();
 
 function run(): void {
   for (let seen = 0; ; ) {
     seen = step.waitForWake(worker, seen);
     if (step.isStopped) return;
-    let isFailed = true;
     try {
       readMessages();
       chooseTokens();
-      isFailed = false;
-    } finally {
-      step.reportDone(isFailed);
+    } catch (thrown) {
+      report({ kind: 'failed', reason: (thrown as Error).message });
+      step.reportDone(true);
+      return;
     }
+    step.reportDone(false);
   }
+}
+
+function report(news: SamplerReport): void {
+  parentPort!.postMessage(news);
 }
 
 /** The thread never comes back to its event loop, so it asks for them. */

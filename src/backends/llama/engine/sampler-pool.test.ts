@@ -1,12 +1,16 @@
 // Threads that choose tokens: the same as on the main thread, and what is left when one of them fails.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { StatusError } from '../../../domain/status.ts';
 import { createPrng } from '../../../lib/prng.ts';
 import { float32Array } from '../library/native-arrays.ts';
 import { CandidateList } from './candidate-list.ts';
 import { type PooledSampler, SamplerPool } from './sampler-pool.ts';
+import type { SamplerWorkerData } from './sampler-pool-worker.ts';
 import { type SamplerSpec, SamplerStep } from './sampler-step.ts';
 import { type SamplerSettings, TokenSampler } from './token-sampler.ts';
 
@@ -147,6 +151,24 @@ describe('a sampler pool', () => {
     const samplers = [specs[0]!, specs[1]!].map((spec) => pool.create(spec));
     assert.deepEqual(step(pool, samplers, float32Array(TOKENS * 2)), [undefined, undefined]);
     assert.deepEqual(errors, [], 'an end that was asked for is no error');
+  });
+
+  // What it meets when `notify` comes late: it has seen the new number, has served it, and sleeps again.
+  test('a thread that is woken without a new step sleeps on', async () => {
+    const shared = SamplerStep.create(1);
+    const workerData: SamplerWorkerData = { buffer: shared.buffer, worker: 0, tokenCount: TOKENS };
+    const worker = new Worker(new URL('./sampler-pool-worker.js', import.meta.url), { workerData });
+    try {
+      await once(worker, 'message');
+      const words = new Int32Array(shared.buffer);
+      const notifyAll = () => words.reduce((woken, _, i) => woken + Atomics.notify(words, i), 0);
+      for (let i = 0; i < 20; i++) {
+        while (notifyAll() === 0) await sleep(1);
+      }
+      assert.ok(shared.isDone, 'it has reported nothing');
+    } finally {
+      await worker.terminate();
+    }
   });
 
   test('a thread that never answers is waited for only so long', () => {

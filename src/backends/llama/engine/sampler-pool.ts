@@ -8,6 +8,7 @@ import { internal, type StatusError, unavailable } from '../../../domain/status.
 import type { SamplerWorkerData } from './sampler-pool-worker.ts';
 import {
   type SamplerMessage,
+  type SamplerReport,
   type SamplerRow,
   type SamplerSpec,
   SamplerStep,
@@ -22,8 +23,11 @@ export interface SamplerPoolOptions {
   logError(message: string): void;
 }
 
-/** A step's tokens take a few milliseconds. After this a thread counts as dead. */
-const STEP_MS_MAX = 2000;
+/**
+ * A step's tokens take a few milliseconds, and a thread that throws says so: after this it has ended without a word (its heap
+ * was full). Long enough for a machine that stands still for a while.
+ */
+const STEP_MS_MAX = 10_000;
 const START_MS_MAX = 30_000;
 const MAIN = 0;
 
@@ -153,10 +157,14 @@ export class SamplerPool {
     const worker = new Worker(new URL('./sampler-pool-worker.js', import.meta.url), { workerData });
     worker.unref();
     this.#workers.push(worker);
-    worker.on('error', (error) => {
-      this.#options.logError(`a sampler thread threw: ${error.message}`);
-      this.#lose(error.message);
+    const fail = (reason: string) => {
+      this.#options.logError(`a sampler thread threw: ${reason}`);
+      this.#lose(reason);
+    };
+    worker.on('message', (news: SamplerReport) => {
+      if (news.kind === 'failed') fail(news.reason);
     });
+    worker.on('error', (error) => fail(error.message));
     worker.on('exit', () => this.#lose('it ended'));
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(unavailable('a sampler thread does not start')), START_MS_MAX);

@@ -29,6 +29,9 @@ export type SamplerMessage =
   | { readonly kind: 'begin'; readonly id: number; readonly spec: SamplerSpec }
   | { readonly kind: 'end'; readonly id: number };
 
+/** What a worker says of itself; `failed` ends it. */
+export type SamplerReport = { readonly kind: 'ready' } | { readonly kind: 'failed'; readonly reason: string };
+
 export interface SamplerRow {
   readonly worker: number;
   readonly id: number;
@@ -109,8 +112,12 @@ export class SamplerStep {
 
   /** For a worker: how often it was woken, once that is no longer `seen`. Blocks its thread. */
   waitForWake(worker: number, seen: number): number {
-    Atomics.wait(this.#words, WAKE + worker, seen);
-    return Atomics.load(this.#words, WAKE + worker);
+    for (;;) {
+      const wakes = Atomics.load(this.#words, WAKE + worker);
+      if (wakes !== seen) return wakes;
+      // Also ends without a new wake: `notify` may come when the wake that it belongs to has long been seen and served.
+      Atomics.wait(this.#words, WAKE + worker, seen);
+    }
   }
 
   /** For a worker, once per wake. */
