@@ -6,7 +6,7 @@ another.
 import os
 from time import perf_counter_ns
 from types import CoroutineType
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 from weakref import WeakValueDictionary
 
 from nereid_host.answer import Answer, AnswerKey, AnswerLink
@@ -20,7 +20,6 @@ from nereid_host.response import InferenceResponse
 from nereid_host.response_frame import (
     BY_SENDER,
     ExecuteTimes,
-    ResponseSlot,
     Result,
     encode_part_frame,
     encode_response_frame,
@@ -56,7 +55,10 @@ class BatchRunner:
     ) -> None:
         """`send` writes a frame; `later` has something short done soon, on a thread of the host."""
         self._model = model
+        is_decoupled = config.get("model_transaction_policy", {}).get("decoupled", False)
         self._slots = slots
+        if slots is not None and is_decoupled:
+            slots.copy_always()
         # Adapters of frameworks say which request failed and how; a model in Python returns responses.
         self._returned_types = (InferenceResponse,) if isinstance(model, PythonModel) else (InferenceResponse, StatusError)
         self._decoder = ExecuteDecoder(input_table(config))
@@ -72,7 +74,7 @@ class BatchRunner:
         self._link = AnswerLink(
             send_part=self._send_part,
             note_dropped=self._note_dropped,
-            is_decoupled=config.get("model_transaction_policy", {}).get("decoupled", False),
+            is_decoupled=is_decoupled,
             output_indexes={name: index for index, name in enumerate(self._output_names)},
         )
         # The answers of batches that wait or run, and those that are still open when their batch is over: these only
@@ -120,6 +122,21 @@ class BatchRunner:
                 answer.cancel()
 
     def run(self, batch: OpenBatch) -> None:
+        results, times = self._run(batch)
+        slot = None if self._slots is None else self._slots.of(batch.slot)
+        frame = encode_response_frame(batch.id, times, results, slot)
+        if slot is not None and slot.is_in_use:
+            # What still refers to the slot then is the model's.
+            results.clear()
+            batch.requests.clear()
+            self._slots.finish_answer(slot)
+        self._send(frame)
+        for answer in batch.answers:
+            if not answer.is_closed:
+                self._open[answer.key] = answer
+        del self._running[batch.id]
+
+    def _run(self, batch: OpenBatch) -> Tuple[List[Result], ExecuteTimes]:
         start_ns = perf_counter_ns()
         results: List[Result] = []
         # Those that nobody waits for any more never reach the model.
@@ -146,13 +163,7 @@ class BatchRunner:
             results[position] = self._take(answer, response)
         if self._states is not None:
             self._states.keep([batch.requests[position] for position in wanted], returned)
-        times = ExecuteTimes(execute_ns - start_ns, output_ns - execute_ns, perf_counter_ns() - output_ns)
-        slot = None if self._slots is None or batch.slot == 0 else ResponseSlot(self._slots, batch.slot)
-        self._send(encode_response_frame(batch.id, times, results, slot))
-        for answer in answers:
-            if not answer.is_closed:
-                self._open[answer.key] = answer
-        del self._running[batch.id]
+        return results, ExecuteTimes(execute_ns - start_ns, output_ns - execute_ns, perf_counter_ns() - output_ns)
 
     def _execute(
         self, requests: List[ReceivedRequest], answers: List[Answer]

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from nereid_host.call_frame import typed_parameters
 from nereid_host.protocol import FRAME_ALIGNMENT, FRAME_PART, FRAME_RESPONSE, IN_SLOT, align_up, encode_head
-from nereid_host.slots import PAYLOAD_BYTES_MIN, SharedSlots
+from nereid_host.slots import PAYLOAD_BYTES_MIN, Slot
 
 _RESULT_ERROR = 0
 _RESULT_OUTPUTS = 1
@@ -59,14 +59,10 @@ class ExecuteTimes(NamedTuple):
     output_ns: int
 
 
-class ResponseSlot(NamedTuple):
-    slots: SharedSlots
-    number: int
-
-
 def encode_response_frame(
-    batch_id: int, times: ExecuteTimes, results: List[Result], slot: Optional[ResponseSlot] = None
+    batch_id: int, times: ExecuteTimes, results: List[Result], slot: Optional[Slot] = None
 ) -> List[Any]:
+    """With a slot, it must finish the answer before the frame is sent."""
     return _encode(FRAME_RESPONSE, struct.pack("<IQQQI", batch_id, *times, len(results)), results, slot)
 
 
@@ -74,12 +70,10 @@ def encode_part_frame(batch_id: int, request: int, is_final: bool, result: Resul
     return _encode(FRAME_PART, struct.pack("<IIB", batch_id, request, is_final), [result])
 
 
-def _encode(
-    frame_type: int, start: bytes, results: List[Result], slot: Optional[ResponseSlot] = None
-) -> List[Any]:
+def _encode(frame_type: int, start: bytes, results: List[Result], slot: Optional[Slot] = None) -> List[Any]:
     header = [start]
     payload: List[Any] = []
-    position = 0
+    position = taken = 0 if slot is None or not slot.is_lent else _keep_in_place(results, slot)
     for outputs, parameters, code, message, error_kind in results:
         if code is not None:
             header.append(_encode_error(code, error_kind, message))
@@ -91,17 +85,42 @@ def _encode(
                 length = len(data)
                 rank = len(shape)
                 fields = _RANGES.get(rank) or _range_of_rank(rank)
-                header.append(fields.pack(index, rank, *shape, position, length, datatype))
-                payload.append(data)
-                position += length
+                at = -1 if taken == 0 else slot.offset_of(data)
+                if at < 0:
+                    at = position
+                    payload.append(data)
+                    position += length
+                header.append(fields.pack(index, rank, *shape, at, length, datatype))
             header.append(_encode_parameters(parameters) if parameters else _NO_PARAMETERS)
-    if slot is not None and position > PAYLOAD_BYTES_MIN and slot.slots.write(slot.number, payload, position):
+    if slot is not None and (taken > 0 or position > PAYLOAD_BYTES_MIN) and position <= slot.size:
+        slot.put_later(taken, payload)
         return [encode_head(frame_type, b"".join(header), position, IN_SLOT, slot.number)]
     pieces = [encode_head(frame_type, b"".join(header), position), *payload]
     padding = align_up(position) - position
     if padding > 0:
         pieces.append(_PADDING[:padding])
     return pieces
+
+
+def _keep_in_place(results: List[Result], slot: Slot) -> int:
+    """How far the slot is taken by outputs that lie there already; those that cannot stay there are copied out of it."""
+    total = kept = end = 0
+    for result in results:
+        for _, _, _, data in result.outputs or ():
+            at = slot.offset_of(data)
+            total += len(data)
+            if at >= 0:
+                kept += len(data)
+                end = max(end, at + len(data))
+    end = align_up(end)
+    # The server reads the slot from its beginning, gaps as well.
+    if end <= 2 * kept and end + total - kept <= slot.size:
+        return end
+    for result in results:
+        for position, (index, datatype, shape, data) in enumerate(result.outputs or ()):
+            if slot.offset_of(data) >= 0:
+                result.outputs[position] = (index, datatype, shape, data.copy())
+    return 0
 
 
 def _range_of_rank(rank: int) -> struct.Struct:
