@@ -16,7 +16,7 @@ interface Answer {
   readonly outputs?: { name: string; datatype: string; shape: number[]; data: unknown[] }[];
 }
 
-const SERVED = ['modes', 'async_batch', 'async_stream'];
+const SERVED = ['modes', 'async_batch', 'async_stream', 'keeps'];
 const repository = mkdtempSync(join(tmpdir(), 'nereid-python-'));
 const PYTHON = process.env.NEREID_TEST_PYTHON ?? 'python3';
 
@@ -174,6 +174,33 @@ describe('the Python backend', { skip: pythonSkip }, () => {
     for (const other of others) assert.deepEqual(other, first);
     assert.match(String(await stream(-1)), /message: ValueError: negative\n\nAt:/);
     assert.match(String(await stream(0)), /The model let go of the request without a final response/);
+  });
+
+  test('inputs that a model keeps stay as they were, and inputs that it gives back arrive', async () => {
+    // Large enough to cross through memory.
+    const COUNT = 12_000;
+    async function ask(value: number, keep: boolean): Promise<void> {
+      const tensor = (name: string, first: number) => {
+        return { name, datatype: 'FP32', shape: [1, COUNT], data: Array(COUNT).fill(first) };
+      };
+      const body = { parameters: { keep }, inputs: [tensor('A', value), tensor('B', value + 0.5)] };
+      const { text } = await post(`${server.httpUrl}/v2/models/keeps/infer`, body);
+      const { error, outputs } = JSON.parse(text) as Answer;
+      assert.equal(error, undefined);
+      assert.deepEqual(
+        outputs?.map(({ name, data }) => [name, [...new Set(data)], data.length]),
+        [
+          ['B_AS_IT_IS', [value + 0.5], COUNT],
+          ['A_AND_ONE', [value + 1], COUNT],
+          ['A_AS_IT_IS', [value], COUNT],
+        ],
+      );
+    }
+    // First one of many, then all.
+    for (let i = 0; i < 30; i++) {
+      const values = [0, 1, 2, 3].map((n) => i * 4 + n);
+      await Promise.all(values.map((value) => ask(value, value === 80 || value > 100)));
+    }
   });
 
   test('a crash costs its request, and the model comes back', async () => {
