@@ -11,7 +11,7 @@
 
 import type { ExecuteBatch, ExecuteInput, ExecuteRequest, StateSlot } from '../backend/sdk.ts';
 import type { TensorBytes } from '../domain/tensor.ts';
-import { notePayload } from './collect-payloads.ts';
+import { notePayload } from '../lib/collect-payloads.ts';
 import { alignUp, FRAME_EXECUTE, joinFrame, PREAMBLE_BYTES, writePreamble } from './protocol.ts';
 import type { FrameSlot } from './shared-slots.ts';
 import { type HeaderCursor, rangeBytesOf, readRange, writeRange } from './tensor-range.ts';

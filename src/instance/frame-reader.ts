@@ -5,7 +5,7 @@
 import { FRAME_BYTES_MAX } from '../domain/limits.ts';
 import { internal } from '../domain/status.ts';
 import { CHUNK_BYTES, type Lease, payloadPool } from '../lib/chunk-pool.ts';
-import { notePayload } from './collect-payloads.ts';
+import { notePayload } from '../lib/collect-payloads.ts';
 import { alignUp, FRAME_ALIGNMENT, PREAMBLE_BYTES, readPlace, readU64 } from './protocol.ts';
 import type { SharedSlots } from './shared-slots.ts';
 

@@ -6,6 +6,7 @@
 
 import type { Socket } from 'node:net';
 import type { Lease } from '../../../lib/chunk-pool.ts';
+import { noteAnswerLeft } from '../../../lib/collect-payloads.ts';
 import { ERROR_CODE, FRAME, FRAME_BYTES_MIN, FRAME_HEAD_BYTES } from './frames.ts';
 
 interface Slab {
@@ -205,6 +206,7 @@ export class FrameOutput {
     return (error) => {
       if (error) return;
       for (const lease of leases) lease.release();
+      noteAnswerLeft();
     };
   }
 
