@@ -1,7 +1,7 @@
 // Where large payloads cross between server and host without a socket: a file in memory (memory-file.ts), cut into slots of
-// one size. Each batch in flight has a slot of its own; the server copies the inputs there, the host copies them out (one in Python lends them to its model) and may
-// put the outputs in their place, and the server has copied those out before it gives the slot to another batch. So a
-// slot has one writer at any time and nobody needs a lock.
+// one size. Each batch in flight has a slot of its own; the server copies the inputs there, the host copies them out (one in
+// Python lends them to its model) and may put the outputs in their place, and the server has copied those out before it gives
+// the slot to another batch. So a slot has one writer at any time and nobody needs a lock.
 
 import { internal } from '../domain/status.ts';
 import { type LentBytes, payloadPool } from '../lib/chunk-pool.ts';
