@@ -126,7 +126,7 @@ describe('a llama model through generate', { skip: 'reason' in gguf ? gguf.reaso
     test('has 16 tokens at most unless the request says so, by tensor or by parameter', async () => {
       const count = async (question: Question) =>
         (await client.generate({ ...question, return_num_output_tokens: true })).num_output_tokens;
-      assert.equal(await count({ text_input: STORY }), 16);
+      assert.equal(await count({ text_input: STORY, sampling: { temperature: 0 } }), 16);
       assert.equal(await count({ text_input: STORY, sampling: { max_tokens: 3 } }), 3);
       assert.equal(await count({ text_input: STORY, parameters: { max_tokens: 4, temperature: 0 } }), 4);
       const { text } = await client.post('generate', {
