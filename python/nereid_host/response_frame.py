@@ -95,6 +95,9 @@ def _encode(frame_type: int, start: bytes, results: List[Result], slot: Optional
     if slot is not None and (taken > 0 or position > PAYLOAD_BYTES_MIN) and position <= slot.size:
         slot.put_later(taken, payload)
         return [encode_head(frame_type, b"".join(header), position, IN_SLOT, slot.number)]
+    if taken > 0:
+        # A thread of the model has forked meanwhile: nothing lies in the slot any more.
+        return _encode(frame_type, start, results)
     pieces = [encode_head(frame_type, b"".join(header), position), *payload]
     padding = align_up(position) - position
     if padding > 0:
